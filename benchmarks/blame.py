@@ -19,8 +19,8 @@ from typing import Any
 import harness
 from harness.evaluation.rescore import rescored
 from harness.extensions.blame.blame import blamed
-from harness.extensions.replay.course import Rehearsal, Substitution
-from harness.extensions.replay.parent import Parent
+from harness.extensions.replay.base_run import BaseRun
+from harness.extensions.replay.simulation import Simulation, Substitution
 from harness.runtime.session import session
 
 TEAM = "agentsnet/classical"
@@ -53,14 +53,14 @@ def seconds(work: Callable[[], Any]) -> float:
 
 def played_once(folder: Path) -> float:
     """CPU seconds to play every episode in memory, without any change."""
-    parent = Parent.open(folder)
+    parent = BaseRun.open(folder)
     names = [score.id for score in parent.run.scores]
     parent.read(names)
 
     async def play() -> None:
         for name in names:
-            rehearsal = Rehearsal(parent, name, lambda: None, "solved", {})  # type: ignore[arg-type, return-value]
-            await rehearsal.course(Substitution(), watched=False)
+            rehearsal = Simulation(parent, name, lambda: None, "solved", {})  # type: ignore[arg-type, return-value]
+            await rehearsal.simulate(Substitution(), watched=False)
 
     with session() as one:
         return seconds(lambda: one.run(play()))

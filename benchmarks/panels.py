@@ -37,7 +37,7 @@ def _run(measured: Measured, name: str, protocol: dict[str, Any], count: int) ->
         "name": "panels",
         "task": {"use": "arithmetic", "size": count, "terms": 4},
         "protocol": {**protocol, **SHARED},
-        "prompts": "ensembles/standard",
+        "prompts": "panels/standard",
         "baseline": {"use": "simulated", "accuracy": 0.6, "malformed": 0.1, "unstated": 0.1},
         "metrics": ["score", {"use": "grade", "of": "available", "name": "available"}],
         "tables": [{"title": "Panels", "rows": "model", "metrics": ["score", "available"], "aggregate": "pooled"}],
@@ -98,7 +98,7 @@ def asked(protocol: dict[str, Any], episodes: int) -> Row:
         "name": "panels",
         "task": {"use": "arithmetic", "size": episodes, "terms": 4},
         "protocol": protocol,
-        "prompts": "ensembles/standard",
+        "prompts": "panels/standard",
         "metrics": ["score"],
     }
     with tempfile.TemporaryDirectory() as folder:

@@ -25,7 +25,7 @@ from harness.config.project import find
 from harness.config.spec import load
 from harness.evaluation.run import Run
 from harness.extensions.blame.blame import blamed
-from harness.extensions.replay.parent import Parent
+from harness.extensions.replay.base_run import BaseRun
 from harness.runtime.players import starts_over
 from harness.tables.headline import Better
 
@@ -34,7 +34,7 @@ DISCUSSION: dict[str, Any] = {
     "name": "planted_discussion",
     "task": {"use": "arithmetic", "size": 20, "terms": 4},
     "protocol": {"use": "discussion", "agents": 5, "drafts": "one", "decision": "last_word", "max_rounds": 2},
-    "prompts": "ensembles/standard",
+    "prompts": "panels/standard",
     "baseline": SIMULATED,
     "metrics": ["score"],
     "headline": {"metric": "score", "ceiling": SIMULATED},
@@ -121,7 +121,7 @@ def planted(family: Family, faults: list[dict[str, Any]], folder: Path, seed: in
 def places(run: Run, episodes: Collection[str], faults: list[dict[str, Any]]) -> dict[str, set[tuple[str, int]]]:
     """Episode → the turns in which agents err. One that starts over (a second run in an episode) errs there again."""
     at = {f"fault {i}": fault["at"] for i, fault in enumerate(faults)}
-    parent, found = Parent.open(run.folder), dict[str, set[tuple[str, int]]]()
+    parent, found = BaseRun.open(run.folder), dict[str, set[tuple[str, int]]]()
     parent.read(episodes)
     for name in episodes:
         roles, own, erring = parent.jobs[name][1].roles, dict[str, tuple[int, Any]](), set[tuple[str, int]]()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness.replies.reading import read
+from harness.replies.parse_guard import read
 from tests.core.replies.every_form import FORMS
 
 LENGTH, MANY, ROUNDS = 500, 400, 7

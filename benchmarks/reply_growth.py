@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness.api import Reply
-from harness.replies.reading import MAX_CHARS
+from harness.replies.parse_guard import MAX_CHARS
 from tests.core.replies.every_form import ACTIONS, FORMS, MARKER
 
 SMOKE = "--smoke" in sys.argv[1:]

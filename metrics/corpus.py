@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
 from harness.api import CorpusMetric, Episode, Range, SetupError, Statistic, plugin
+from harness.extensions.datasets.batch_metric import BatchMetric
 from harness.extensions.datasets.libraries import overlapping
-from harness.extensions.datasets.together import Together
 
 from ._pairs import Pair, grade_name, pairs, statistic
 
@@ -35,7 +35,7 @@ class Corpus(CorpusMetric):
         self.needs = (grade_name(self.filter),)
         self.bounds = _BOUNDS.get(self.of, (0, 100))  # type: ignore[misc]
         classes = self.of in ("f1", "macro_f1", "mcc")
-        self._overlap = None if classes else Together(self.of, f"{overlapping.__module__}:overlapping", self.of)
+        self._overlap = None if classes else BatchMetric(self.of, f"{overlapping.__module__}:overlapping", self.of)
         module = "sklearn" if classes else "sacrebleu"
         if find_spec(module) is None:
             hint = "pip install 'mas-eval-harness[lm-eval]'"

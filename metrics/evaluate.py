@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 from harness.api import CorpusMetric, Episode, Range, Statistic, plugin
+from harness.extensions.datasets.batch_metric import BatchMetric
 from harness.extensions.datasets.libraries import library_metric, needed
-from harness.extensions.datasets.together import Together
 from harness.plugins.approvals import NeededApproval, NeedsApproval, NotApprovedError
 
 from ._pairs import Pair, grade_name, pairs, statistic
@@ -43,7 +43,7 @@ class Evaluate(CorpusMetric, NeedsApproval):
             _ = self._number_of
 
     @functools.cached_property
-    def _number_of(self) -> Together:
+    def _number_of(self) -> BatchMetric:
         return library_metric(self.metric, self.path, self.config_name)
 
     def approvals(self) -> Iterable[NeededApproval]:

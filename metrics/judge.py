@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.api import plugin
-from harness.extensions.judges.tasks import JudgedMetric
+from harness.extensions.judges.judge_task import JudgedMetric
 
 
 @plugin

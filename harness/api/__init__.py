@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         UserError,
         near,
     )
-    from .metric import CorpusMetric, Metric, Parts, RatioMetric, linearised
+    from .metric import CorpusMetric, Metric, Parts, RatioMetric, linearize
     from .plugin import UNBOUNDED, Bounds, Range, as_text, derive_seed, plugin
     from .policy import InformedPolicy, Policy
     from .protocol import Channel, OpenChannel, Play, Protocol
@@ -96,7 +96,7 @@ __all__ = [
     "UserError",
     "as_text",
     "derive_seed",
-    "linearised",
+    "linearize",
     "near",
     "plugin",
 ]

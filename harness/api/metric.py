@@ -50,7 +50,7 @@ class RatioMetric(Metric):
     """One ratio over all events of all episodes: the sum of numerators over the sum of denominators.
 
     An episode with more events weighs more. The standard error treats episodes, and not events, as independent
-    observations (`linearised`).
+    observations (`linearize`).
     """
 
     @abstractmethod
@@ -66,7 +66,7 @@ class RatioMetric(Metric):
 
     def aggregate(self, numbers: Sequence[Parts]) -> Statistic:
         """Return Σ numerators / Σ denominators with the standard error of the linearized ratio; `n` counts episodes."""
-        return super().aggregate(linearised(numbers))
+        return super().aggregate(linearize(numbers))
 
 
 class CorpusMetric(Metric):
@@ -85,7 +85,7 @@ class CorpusMetric(Metric):
         """Return the statistic of these records, in the order of the plan; there is at least one."""
 
 
-def linearised(parts: Sequence[Parts]) -> list[float]:
+def linearize(parts: Sequence[Parts]) -> list[float]:
     """Return values zᵢ = r + (aᵢ − r·bᵢ)/b̄, whose mean is r = Σa/Σb and whose standard error of the mean is that of r.
 
     So all statistics of means (intervals, t tests) work for ratios, with each episode as one observation (Cochran,

@@ -36,7 +36,7 @@ SECONDS = 10.0
 """CPU time in which one example is played; a longer one is neither played to its end nor graded."""
 
 
-def examined(plays: Sequence[tuple[Plan, Place]]) -> Iterator[SpecError]:
+def check_prompts(plays: Sequence[tuple[Plan, Place]]) -> Iterator[SpecError]:
     """What is wrong with a spec's plan and with those that follow it; if nothing is, with its groups.
 
     Args:
@@ -44,11 +44,11 @@ def examined(plays: Sequence[tuple[Plan, Place]]) -> Iterator[SpecError]:
     """
     plan = plays[0][0]
     later = [one for follows in post_run.following(plan.metrics, {}) for one, *_ in follows.plans(plan)]
-    problems = [problem for one in (plan, *later) for problem in examine(one)]
+    problems = [problem for one in (plan, *later) for problem in check_plan(one)]
     yield from problems or (*misassigned(plan), *unconstrained(plan))
 
 
-def examine(plan: Plan) -> list[SpecError]:
+def check_plan(plan: Plan) -> list[SpecError]:
     """Play every condition's example case with idle agents, and render every template for every group.
 
     Finds template variables that no turn provides (also in branches that are not taken), missing templates, and
@@ -250,7 +250,7 @@ def _problem(condition: Condition, plan: Plan) -> SpecError | None:
             first = next(iter(condition.task.cases(1, plan.seed)))
         else:
             return None
-    except Exception:  # what a plugin does wrong, and data that is not here, are for `examine` and for the run
+    except Exception:  # what a plugin does wrong, and data that is not here, are for `check_plan` and for the run
         return None
     try:
         condition.assign_groups(first, plan.seed)

@@ -107,7 +107,7 @@ def _forget_terminal() -> None:
 def _report_error(error: BaseException, debug: bool) -> int:
     """Print a mistake without a traceback; returns the exit code. A bug of the harness itself is raised again."""
     from harness.api.errors import UserError
-    from harness.plugins.absent import culprit, missing_module
+    from harness.plugins.missing_extensions import culprit, missing_module
     from harness.runtime.runner import BudgetReachedError, RunStoppedError
     from harness.storage.plugin_errors import describe, plugin_frames, whole
 

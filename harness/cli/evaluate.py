@@ -25,8 +25,8 @@ from harness.engines.sampling import normalize
 from harness.evaluation import post_run
 from harness.evaluation.stages import execute
 from harness.plugins.manifests import report_part
-from harness.runtime.manifest import default_folder
 from harness.runtime.options import NAMES, Options
+from harness.runtime.run_json import default_folder
 from harness.runtime.session import session
 
 

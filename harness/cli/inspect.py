@@ -15,8 +15,8 @@ from harness.config.plan import Plan
 from harness.config.project import Project, find
 from harness.evaluation import post_run
 from harness.evaluation.stages import STAGES, wrong_tables
-from harness.plugins.absent import bringer
 from harness.plugins.manifests import offers
+from harness.plugins.missing_extensions import bringer
 
 if TYPE_CHECKING:
     from harness.checks.estimate import Estimate

@@ -9,8 +9,8 @@ from typing import Any
 from harness.api.errors import DataError
 from harness.cli.parser import kinds
 from harness.config.project import find
-from harness.plugins.absent import missing
 from harness.plugins.manifests import offers
+from harness.plugins.missing_extensions import missing
 from harness.plugins.parameters import json_schema
 
 

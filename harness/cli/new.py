@@ -12,9 +12,9 @@ import yaml
 from harness.api.errors import DataError, near
 from harness.cli.usage import Parser
 from harness.config.project import find
-from harness.plugins.absent import bringer
 from harness.plugins.approvals import MARKER
-from harness.plugins.manifests import Offer, offered, offers
+from harness.plugins.manifests import Offer, find_offer, offers
+from harness.plugins.missing_extensions import bringer
 
 PROJECT = "project"
 """The starter of a whole project. The others are kinds of tasks: `__NAME__` in names and texts of their files means the
@@ -47,7 +47,7 @@ def new(options: argparse.Namespace) -> int:
 def _project(folder: Path) -> int:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError(f"{folder} exists and is not empty", hint="Choose a folder that does not exist yet.")
-    starter = _starter(offered("starters", PROJECT, "a new project"))
+    starter = _starter(find_offer("starters", PROJECT, "a new project"))
     try:
         shutil.copytree(starter, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         _name(folder)

@@ -21,7 +21,7 @@ from harness.report.provenance import in_one_line
 from harness.storage import write_atomically
 from harness.storage.error_log import ERRORS
 from harness.tables import EpisodeScore, Table
-from harness.tables.reads import by_named_model, in_percent
+from harness.tables.parse_share import by_named_model, in_percent
 from harness.tables.table import words_of
 
 

@@ -137,7 +137,7 @@ def _added(name: str, command: Parser) -> None:
             try:
                 offer.load_function(name)(command)
             except Exception as error:
-                from harness.plugins.absent import culprit
+                from harness.plugins.missing_extensions import culprit
 
                 if culprit(error) is None and not isinstance(error, UserError):
                     raise

@@ -16,7 +16,7 @@ from harness.evaluation.load_run import load_run
 from harness.evaluation.rescore import rescored
 from harness.evaluation.run import Run
 from harness.plugins.manifests import report_part
-from harness.runtime.record import check_journals
+from harness.runtime.run_schema import check_journals
 from harness.storage import first_damaged, journals
 from harness.tables import Table
 

@@ -35,12 +35,12 @@ class CleanStream:
 
 def terminal_width() -> int:
     """How many columns there are to print in: those of the terminal, or what COLUMNS says; else `WIDTH`."""
-    return max(shutil.get_terminal_size((WIDTH, 24)).columns, NARROWEST)
+    return max(shutil.get_terminal_size((WIDTH, 24)).columns, MIN_COLUMNS)
 
 
 WIDTH = 100
 """Columns of what is printed to no terminal: a file, a pipe."""
-NARROWEST = 24
+MIN_COLUMNS = 24
 """Columns that a table needs."""
 
 

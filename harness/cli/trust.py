@@ -21,10 +21,10 @@ from harness.config.project import Project, at, find
 from harness.plugins import approvals
 from harness.plugins.approval_record import approved, listing, store
 from harness.plugins.approvals import NeededApproval
-from harness.runtime.manifest import META, SPEC
+from harness.runtime.run_json import META, SPEC
 from harness.storage import write_atomically
 
-MOST_APPROVALS: Final = 20_000
+MAX_APPROVALS: Final = 20_000
 """Approvals that are kept; the oldest go first."""
 _SUFFIXES: Final = (".yaml", ".yml")
 
@@ -133,7 +133,7 @@ def _all(forget: bool) -> int:
 
 
 def _lines(known: dict[str, dict[str, object]]) -> Iterator[str]:
-    for digest, entry in islice(known.items(), MOST_APPROVALS):
+    for digest, entry in islice(known.items(), MAX_APPROVALS):
         yield f"{digest[:12]}  {str(entry.get('when', ''))[:10]}  {entry.get('what', '')}"
 
 
@@ -144,7 +144,7 @@ def _write(entries: dict[str, dict[str, object]]) -> None:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise DataError(f"cannot write {file}: {error.strerror or error}") from None
-    kept = dict(list(entries.items())[-MOST_APPROVALS:])
+    kept = dict(list(entries.items())[-MAX_APPROVALS:])
     write_atomically(file, json.dumps({"schema": 1, "approved": kept}, indent=1) + "\n")
 
 

@@ -75,18 +75,18 @@ class Parser(argparse.ArgumentParser):
             if len(name) > 2 and name[1].isalpha() and name.startswith("-") and f"-{name}" in options:
                 self.error(f"unknown option {name}. Did you mean -{name}?")
             if name.startswith("--") and " " not in name and not any(option.startswith(name) for option in options):
-                from harness.cli.mistakes import unknown_option
+                from harness.cli.usage_errors import unknown_option
 
                 self.error(unknown_option(name, options))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            from harness.cli.mistakes import unknown_value
+            from harness.cli.usage_errors import unknown_value
 
             raise argparse.ArgumentError(None, unknown_value(action, value))
 
     def error(self, message: str) -> NoReturn:
         """Usage, then the error: the last line is what to read."""
-        from harness.cli.mistakes import in_words
+        from harness.cli.usage_errors import in_words
 
         self.exit(2, f"{self.format_usage()}`{self.prog} --help` says more\nerror: {in_words(message)}\n")

@@ -20,7 +20,7 @@ from harness.config.project import ListLine, Project
 from harness.config.schema import SPEC, MetricEntry, key_shape
 from harness.config.spec import ALIASES
 from harness.plugins import parameters
-from harness.plugins.manifests import offers, usable
+from harness.plugins.manifests import loadable_classes, offers
 from harness.plugins.parameters import PLUGIN, Schema, json_schema
 from harness.tables.kinds import whole_entry_type
 
@@ -67,7 +67,7 @@ def whole_schema() -> Schema:
     """JSON Schema of a spec with what all extensions add."""
     tables = {**SPEC["properties"]["tables"], "items": json_schema(whole_entry_type())}
     keys: dict[str, Schema] = {}
-    for name in usable("keys", SpecKey):
+    for name in loadable_classes("keys", SpecKey):
         with contextlib.suppress(PluginError):  # its users get the error
             keys[name] = key_shape(name)
     return {**SPEC, "properties": {**SPEC["properties"], **keys, "tables": tables}}

@@ -13,12 +13,12 @@ from harness.config.spec import Spec
 from harness.plugins import approvals
 from harness.plugins.approvals import NeededApproval
 
-_LONGEST = 4096
+_MAX_PATH_CHARS = 4096
 """Characters of a path."""
-_MOST = 100
+_MAX_MATCHES = 100
 """Matches of a part of a pattern that are followed."""
 _MAGIC = re.compile(r"[*?\[]")
-_SHOWN = frozenset({"name", "description", "tables", "headline", "cluster"})
+_PRESENTATION_KEYS = frozenset({"name", "description", "tables", "headline", "cluster"})
 """Keys of specs that no plugin of an episode gets."""
 _PATHS = frozenset({"data_files", "data_dir", "dataset_path"})
 """Parameters that hold paths: a bare word counts too where it names something."""
@@ -35,7 +35,7 @@ def readings(spec: Spec) -> list[NeededApproval]:
     found: dict[NeededApproval, None] = {}
     for variant in spec.variants():
         waiting: list[tuple[tuple[Hashable, ...], Any]] = [
-            ((key,), value) for key, value in variant.data.items() if key not in _SHOWN
+            ((key,), value) for key, value in variant.data.items() if key not in _PRESENTATION_KEYS
         ]
         while waiting:
             path, value = waiting.pop()
@@ -55,7 +55,7 @@ def _there(text: str, is_path: bool) -> Path | None:
 
     A bare word is none, unless it has a suffix or stands where only paths do (`is_path`).
     """
-    if not text or len(text) > _LONGEST:
+    if not text or len(text) > _MAX_PATH_CHARS:
         return None
     try:
         path = Path(text).expanduser()
@@ -77,7 +77,7 @@ def _has_match(base: Path, parts: Sequence[str]) -> bool:
         if part == "**":
             break  # all that lies below
         if _MAGIC.search(part):
-            folders = list(islice(chain.from_iterable(folder.glob(part) for folder in folders), _MOST))
+            folders = list(islice(chain.from_iterable(folder.glob(part) for folder in folders), _MAX_MATCHES))
         else:
             folders = [folder / part for folder in folders if (folder / part).exists()]
     return bool(folders)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 from harness.api import Completion, Move, Range, Turn
 from harness.api.errors import EngineFatalError, SpecError
 from harness.config.keys import SpecKey
-from harness.engines.budget import LARGEST
+from harness.engines.budget import MAX_BUDGET
 
 if TYPE_CHECKING:
     from harness.config.plan import Condition
 
-_Limit = Annotated[int | str, Range(ge=1, le=LARGEST)]  # or the ${variable} that the matrix turns into one
+_Limit = Annotated[int | str, Range(ge=1, le=MAX_BUDGET)]  # or the ${variable} that the matrix turns into one
 
 
 class LimitsEntry(TypedDict, total=False):
@@ -44,7 +44,7 @@ class LimitsKey(SpecKey):
     def conditions(self, whole: Condition, before: int) -> Iterable[Condition]:
         """The condition within the limits. Raises `SpecError` for a value of the matrix that is no limit."""
         for name, value in self.value.items():
-            if type(value) is not int or not 1 <= value <= LARGEST:
+            if type(value) is not int or not 1 <= value <= MAX_BUDGET:
                 message = f"{name} must be a whole number from 1 to 10^18 − 1, found {value!r:.40}"
                 raise SpecError(message, place=self.place(name))
         return (replace(whole, limits=EpisodeLimits(**self.value)) if self.value else whole,)
@@ -71,7 +71,7 @@ class EpisodeLimits:
 
         Tokens do not count. `demands`: how many calls each turn takes at most.
         """
-        agent, episode = self.calls_per_agent or LARGEST, self.calls_per_episode or LARGEST
+        agent, episode = self.calls_per_agent or MAX_BUDGET, self.calls_per_episode or MAX_BUDGET
         demand: Counter[str] = Counter()
         calls: Counter[str] = Counter()
         allowed: list[Turn] = []

@@ -45,7 +45,7 @@ def assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: str
             if key not in here and i == 0 and schema.key_shape(key).get("type") == "object":
                 here[key] = {}  # a mapping that the spec may have and does not
             if not isinstance(here.get(key), dict | list):
-                from harness.plugins.absent import bringer
+                from harness.plugins.missing_extensions import bringer
                 from harness.plugins.renamed import new_key
 
                 mappings = [str(k) for k, v in here.items() if isinstance(v, dict | list)]

@@ -129,7 +129,7 @@ class Project:
     def _import(self, kind: str, name: str, place: Place | None) -> type[Any]:
         word, file = offers("kinds")[kind].value["singular"], self.file(kind, name)
         if file is None:
-            from harness.config.absent_names import no_plugin
+            from harness.config.missing_names import no_plugin
 
             raise no_plugin(self, kind, name, place)
         before = len(sys.modules)
@@ -140,7 +140,7 @@ class Project:
         except HarnessError:
             raise
         except (Exception, SystemExit) as error:
-            from harness.config.absent_names import raise_import_error
+            from harness.config.missing_names import raise_import_error
 
             raise_import_error(f"{word} {name!r}", error, file, place)
         return _tagged(module, offers("kinds")[kind], name, file)
@@ -178,7 +178,7 @@ class Project:
         while current:
             file = self.file("prompts", current)
             if file is None:
-                from harness.config.absent_names import no_prompt_set
+                from harness.config.missing_names import no_prompt_set
 
                 raise no_prompt_set(self, current, place)
             folder = file.parent
@@ -204,7 +204,7 @@ class Project:
         short = name.removeprefix("specs/").removesuffix(".yaml")
         if (file := self.file("specs", short)) is not None:
             return file
-        from harness.config.absent_names import no_spec
+        from harness.config.missing_names import no_spec
 
         raise no_spec(self, name, short, place)
 

@@ -18,7 +18,7 @@ from harness.api import Facts
 from harness.api.errors import Place, PromptError, near
 from harness.config.prompt_templates import QuickEnvironment
 from harness.plugins import approvals
-from harness.plugins.manifests import offered, offers
+from harness.plugins.manifests import find_offer, offers
 
 SUFFIX = ".j2"
 
@@ -59,7 +59,7 @@ class PromptSet:
         people's are refused without it (`SetupError`)."""
         kind, has_limits = QuickEnvironment, "templates" in offers("confinement")
         if not all(map(approvals.is_installed if has_limits else approvals.is_own, self.folders)):
-            limits = offered("confinement", "templates", f"what limits {self.name!r}, templates of other people,")
+            limits = find_offer("confinement", "templates", f"what limits {self.name!r}, templates of other people,")
             kind = limits.load_class(QuickEnvironment)
         return kind(
             undefined=jinja2.StrictUndefined,

@@ -122,7 +122,7 @@ def metrics(spec: Spec, project: Project) -> dict[str, api.Metric]:
     return _Resolver(spec, project, None).metrics(())
 
 
-MOST_NAMED = 3
+MAX_NAMED_MODELS = 3
 """More models of a spec are counted where runs are called after them."""
 
 
@@ -375,7 +375,7 @@ class _Resolver:
         own = sorted({engine.model for engine in self.engines.values()})
         if not pools and (real or simulated):
             own = []
-        elif len(own) > MOST_NAMED:
+        elif len(own) > MAX_NAMED_MODELS:
             own = [f"{len(own)} models"]
         return " + ".join([*([",".join(real)] if real else []), *simulated, *own]) or "policies"
 

@@ -21,7 +21,7 @@ from typing import Any
 from harness.api.errors import KEY, Place, SpecError, near, raise_all
 from harness.config import schema, yamls
 from harness.config.additions import add
-from harness.config.insertion import VARIABLE, Room, insert
+from harness.config.expansion import VARIABLE, ExpansionBudget, insert
 from harness.config.keys import keys_of, measured
 from harness.config.project import Project
 from harness.plugins import approvals
@@ -29,9 +29,9 @@ from harness.plugins.parameters import ValuePath
 from harness.tables.kinds import kind_of
 
 # What a reader of two result tables would not call a difference of the benchmark, and how fast it was made.
-SHOWN = ("name", "description", "headline", "tables", "cluster", "prices")
+DISPLAY_KEYS = ("name", "description", "headline", "tables", "cluster", "prices")
 """Keys that decide only how results are shown. They contain no `${…}`."""
-PRESENTATION = (*SHOWN, "baseline", "generation_kwargs", "models", "executor")
+PRESENTATION = (*DISPLAY_KEYS, "baseline", "generation_kwargs", "models", "executor")
 ALIASES = {"include": "extends", "metric_list": "metrics"}  # lm-eval's words for the same things
 # Written into every resolved spec: what is not said and what is said in so many words are the same benchmark.
 DEFAULTS = {"seed": 0, "repeats": 1}
@@ -94,8 +94,8 @@ class Spec:
     def variants(self) -> list[Variant]:
         """One variant for every combination of matrix values, the last variable turning fastest."""
         matrix: dict[str, list[Any]] = self.get("matrix", {})
-        body = {k: v for k, v in self.data.items() if k != "matrix" and k not in SHOWN}
-        variants, room = [], Room(self.place("matrix"))
+        body = {k: v for k, v in self.data.items() if k != "matrix" and k not in DISPLAY_KEYS}
+        variants, room = [], ExpansionBudget(self.place("matrix"))
         for combination in itertools.product(*map(range, map(len, matrix.values()))):
             chosen, values = dict(zip(matrix, combination, strict=True)), dict[str, Any]()
             for variable, i in chosen.items():

@@ -10,7 +10,7 @@ from typing import Protocol as Structure
 from harness.api import Facts, Protocol
 from harness.api.errors import SpecError, raise_all
 from harness.config import building, schema
-from harness.config.insertion import VARIABLE
+from harness.config.expansion import VARIABLE
 from harness.config.keys import keys_of
 from harness.config.project import Project
 from harness.config.spec import Spec

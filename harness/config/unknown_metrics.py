@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from harness.api.errors import Place, PluginError, UserError, near
-from harness.config.absent_names import new_name
+from harness.config.missing_names import new_name
 from harness.config.plan import Condition
 from harness.config.project import Project
-from harness.plugins.absent import bringer
+from harness.plugins.missing_extensions import bringer
 
 
 def refuse(project: Project, name: str, conditions: Sequence[Condition], place: Place) -> NoReturn:

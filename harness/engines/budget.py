@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from harness.api import Completion, Engine
 from harness.api.errors import BudgetSpentError, SetupError
 
-LARGEST = 10**18 - 1
+MAX_BUDGET = 10**18 - 1
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("max_calls", "max_tokens_total"):
             value = getattr(self, name)
-            if value is not None and not (type(value) is int and 1 <= value <= LARGEST):
+            if value is not None and not (type(value) is int and 1 <= value <= MAX_BUDGET):
                 raise SetupError(f"{name} must be a whole number from 1 to 10^18 − 1, found {value!r:.40}")
         span = self.max_time
-        if span is not None and not (type(span) in (int, float) and 0 < span <= LARGEST):
+        if span is not None and not (type(span) in (int, float) and 0 < span <= MAX_BUDGET):
             raise SetupError(f"max_time must be a number of seconds above 0, found {span!r:.40}")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-START, LEAST = 16, 4
+START, MIN_WIDTH = 16, 4
 GAIN = 1.25
 """How many times as fast a server must become with twice the requests."""
 
@@ -61,7 +61,7 @@ class Width:
             return
         self._answers += 1
         self._tokens += max(1, tokens)
-        if self._answers < max(2 * LEAST, self.now):
+        if self._answers < max(2 * MIN_WIDTH, self.now):
             return
         speed = self._tokens / max(1e-9, self._clock() - self._since)
         self._begin()
@@ -85,7 +85,7 @@ class Width:
 
     def _fall(self, to: int) -> None:
         self._falls = (self._falls + 1) % 2
-        self.now = self._low = self._target = max(min(LEAST, self._most), to)
+        self.now = self._low = self._target = max(min(MIN_WIDTH, self._most), to)
         self._speed = None
 
     def _begin(self) -> None:

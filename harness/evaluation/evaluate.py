@@ -51,7 +51,7 @@ def evaluate(
     added = {name: given.pop(name, None) for name in post_run.parameters()}
     unknown = next((name for name in given if name not in NAMES), None)
     if unknown is not None:
-        from harness.plugins.absent import bringer
+        from harness.plugins.missing_extensions import bringer
 
         advice = bringer(unknown, "options") or near(unknown, [*NAMES, *keys, "model_args", *added])
         raise TypeError(f"evaluate() has no option {unknown!r}. {advice}")

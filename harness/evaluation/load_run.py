@@ -13,8 +13,8 @@ from harness.api.errors import DataError, near
 from harness.config import resolve, spec
 from harness.config.project import Project, find
 from harness.evaluation.run import Run
-from harness.runtime.manifest import META, SPEC
-from harness.runtime.record import check_journals, read_meta, why_stopped
+from harness.runtime.run_json import META, SPEC
+from harness.runtime.run_schema import check_journals, read_meta, why_stopped
 from harness.runtime.used_extensions import advice, missing_extensions, without
 from harness.tables import EpisodeScore, load_scores
 

@@ -19,7 +19,7 @@ from harness.api import Metric
 from harness.config.plan import Plan
 from harness.config.project import Project
 from harness.engines.budget import Spent
-from harness.plugins.manifests import offered, offers
+from harness.plugins.manifests import find_offer, offers
 from harness.runtime.options import Options
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Play = Callable[[str, Plan, Options, Spent], object]
 """Plays another plan: (what progress calls it, the plan, how, what is used of the budget). Raises as `execute`."""
 
 
-class After(ABC):
+class PostRun(ABC):
     """What an extension does after one run. The harness makes it without arguments if its parameters are not set.
 
     Attributes:
@@ -40,7 +40,7 @@ class After(ABC):
 
     @classmethod
     @abstractmethod
-    def from_arguments(cls, project: Project, arguments: Mapping[str, Any]) -> After:
+    def from_arguments(cls, project: Project, arguments: Mapping[str, Any]) -> PostRun:
         """Make an object from its parameters; those of the command line are texts. Raises `UserError`."""
 
     @classmethod
@@ -93,16 +93,16 @@ class After(ABC):
         """
 
 
-def needed(metrics: Mapping[str, Metric]) -> dict[str, type[After]]:
+def needed(metrics: Mapping[str, Metric]) -> dict[str, type[PostRun]]:
     """What the metrics need afterwards. Raises `SetupError` if an extension is missing."""
     names = dict.fromkeys(metric.measured_by for metric in metrics.values() if metric.measured_by is not None)
-    return {name: offered("post_run", name, "what gives a metric its numbers").load_class(After) for name in names}
+    return {name: find_offer("post_run", name, "what gives a metric its numbers").load_class(PostRun) for name in names}
 
 
-def of_run(run: Run) -> list[type[After]]:
+def of_run(run: Run) -> list[type[PostRun]]:
     """The classes that follow a run: those that its metrics need, and those that run.json has a key of."""
     more = {name: offer for name, offer in offers("post_run").items() if name in run.meta}
-    return [*({name: offer.load_class(After) for name, offer in more.items()} | needed(run.metrics)).values()]
+    return [*({name: offer.load_class(PostRun) for name, offer in more.items()} | needed(run.metrics)).values()]
 
 
 def _is_given(value: Any) -> bool:
@@ -110,13 +110,13 @@ def _is_given(value: Any) -> bool:
     return value is not None and value is not False and value != ""
 
 
-def from_arguments(project: Project, arguments: Mapping[str, Any]) -> dict[str, After]:
+def from_arguments(project: Project, arguments: Mapping[str, Any]) -> dict[str, PostRun]:
     """What the arguments ask for, by name; those that are not set ask for nothing. Raises `UserError`."""
-    found: dict[str, After] = {}
+    found: dict[str, PostRun] = {}
     for name, offer in offers("post_run").items():
         own = {key: arguments.get(key) for key in offer.value.get("parameters", ())}
         if any(map(_is_given, own.values())):
-            found[name] = offer.load_class(After).from_arguments(project, own)
+            found[name] = offer.load_class(PostRun).from_arguments(project, own)
     return found
 
 
@@ -124,7 +124,7 @@ def scoring(arguments: Mapping[str, Any]) -> Callable[[str, Any], Run] | None:
     """The class that scores a finished run, if the options of `harness score` ask for more than the journal holds."""
     for offer in offers("post_run").values():
         if any(_is_given(arguments.get(name)) for name in offer.value.get("parameters", ())):
-            return offer.load_class(After).score
+            return offer.load_class(PostRun).score
     return None
 
 
@@ -133,6 +133,6 @@ def parameters() -> set[str]:
     return {name for offer in offers("post_run").values() for name in offer.value.get("parameters", ())}
 
 
-def following(metrics: Mapping[str, Metric], asked_for: Mapping[str, After]) -> list[After]:
+def following(metrics: Mapping[str, Metric], asked_for: Mapping[str, PostRun]) -> list[PostRun]:
     """What follows a run with these metrics: everything that they need or the caller asks for."""
     return [*asked_for.values(), *(cls() for name, cls in needed(metrics).items() if name not in asked_for)]

@@ -23,9 +23,9 @@ def rescored(
     """Grade and measure a finished run again from its journal, with no model. Arguments as in `evaluate`."""
     from harness.engines.mock import Mock
     from harness.evaluation.load_run import load_unscored
-    from harness.runtime.earlier import graded_again
-    from harness.runtime.record import check_journals
     from harness.runtime.rescoring import rescore
+    from harness.runtime.resume_checks import graded_again
+    from harness.runtime.run_schema import check_journals
     from harness.runtime.used_extensions import advice, missing_extensions
     from harness.runtime.verification import same_readers
 

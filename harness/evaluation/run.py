@@ -125,7 +125,7 @@ class Run:
         return found
 
     def _reader(self) -> Transcripts:
-        from harness.runtime.record import check_journals
+        from harness.runtime.run_schema import check_journals
         from harness.transcripts.reader import Transcripts
 
         check_journals(self.meta, self.folder)

@@ -18,11 +18,11 @@ from harness.config.permissions import check_execution
 from harness.config.plan import Plan, Survey, prepare, survey
 from harness.engines.budget import Spent
 from harness.evaluation import post_run
-from harness.evaluation.post_run import After
+from harness.evaluation.post_run import PostRun
 from harness.evaluation.run import Run
 from harness.plugins import approvals
-from harness.plugins.manifests import usable
-from harness.runtime import manifest
+from harness.plugins.manifests import loadable_classes
+from harness.runtime import run_json
 from harness.runtime.executors import Executor, choose_executor
 from harness.runtime.options import Options
 from harness.runtime.runner import RunStoppedError, work_of
@@ -66,7 +66,7 @@ class OpenRun:
     folder: Path
     on_score: OnScore = lambda score, total: None
     on_more: OnMore = lambda name: None
-    after: tuple[After, ...] = ()
+    after: tuple[PostRun, ...] = ()
     spent: Spent = field(default_factory=Spent)
     began: float = field(default_factory=time.monotonic)
     executor: Executor | None = None
@@ -122,7 +122,7 @@ def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     for one in run.after:
         one.check(run.plan, run.survey.cases, run.options)
     if any(isinstance(engine, Replays) for engine in run.plan.engines.values()):
-        from harness.runtime.earlier import check_replay  # what only a replay needs
+        from harness.runtime.resume_checks import check_replay  # what only a replay needs
 
         check_replay(run.plan)
     return run
@@ -144,12 +144,12 @@ def open_folder(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
         raise DataError(message, hint="Choose another --output_path.") from None
     held.callback(lock.release)
     if workers := [*folder.glob(f"{LOCK}-*")]:  # the locks that workers of an earlier run have left
-        for cls in usable("executors", Executor).values():
+        for cls in loadable_classes("executors", Executor).values():
             cls.clear(folder)
         if any(holder(worker) is not None for worker in workers):
             raise StorageError(f"workers of an earlier run still write into {folder}", hint="End them first.")
     total = plan.in_all(len(run.survey.episodes))
-    return replace(run, meta=manifest.begin(plan, folder, adopted, run.survey.cases, options, total))
+    return replace(run, meta=run_json.begin(plan, folder, adopted, run.survey.cases, options, total))
 
 
 def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
@@ -176,13 +176,13 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
             scores = rescore(plan, folder, options.sandbox)
     except BaseException as end:  # Ctrl-C too
         reports = work.reports if work is not None else {}
-        now = manifest.ended(manifest.reported(meta, reports, executor.report()), "stopped", folder, run.began)
+        now = run_json.ended(run_json.reported(meta, reports, executor.report()), "stopped", folder, run.began)
         if isinstance(end, RunStoppedError):
             now["stopped"] = end.stopped
         with contextlib.suppress(StorageError):  # the reason for the end matters more
-            storage.write_atomically(folder / manifest.META, manifest.as_json(now))
+            storage.write_atomically(folder / run_json.META, run_json.as_json(now))
         raise
-    meta = manifest.reported(meta, work.reports, executor.report())
+    meta = run_json.reported(meta, work.reports, executor.report())
     return replace(run, plan=plan, meta=meta, scores=tuple(scores))
 
 
@@ -212,7 +212,7 @@ STAGES = (approve, look_at_cases, check, open_folder, play, follow, write_result
 
 @session()
 def follow_up(run: OpenRun) -> Run:
-    """The last stages, for a finished run whose folder the caller has locked. Raises as `After.run`."""
+    """The last stages, for a finished run whose folder the caller has locked. Raises as `PostRun.run`."""
     with contextlib.ExitStack() as held:
         return write_results(follow(run, held), held).run
 
@@ -223,7 +223,7 @@ def execute(
     options: Options,
     on_score: OnScore | None = None,
     *,
-    asked_for: Mapping[str, After] | None = MappingProxyType({}),
+    asked_for: Mapping[str, PostRun] | None = MappingProxyType({}),
     on_more: OnMore | None = None,
     spent: Spent | None = None,
 ) -> Run:
@@ -232,7 +232,7 @@ def execute(
     `asked_for`: what is to follow, by name of `[post_run]`; it adds to what the metrics need and has precedence. None:
     nothing follows. All else is as in `OpenRun`. Raises as `evaluate`.
     """
-    folder = options.output_path or manifest.default_folder(plan, options.overwrite)
+    folder = options.output_path or run_json.default_folder(plan, options.overwrite)
     run = OpenRun(
         plan=plan,
         options=options,
@@ -285,17 +285,17 @@ def wrong_tables(plan: Plan, labels: Collection[str] | Mapping[str, Sequence[Any
 
 def finish(done: Run, began: float) -> Run:
     """Write scores, rows and tables beside the journal; `began` as in `manifest.ended`."""
-    from harness.report import render, written
+    from harness.report import render, tables_json
 
     for name, metric in done.metrics.items():
         metric.recall(name, done.meta)
     lines = "".join(json.dumps(score.to_json(), default=str) + "\n" for score in done.scores)
     storage.write_atomically(done.folder / "scores.jsonl", lines)
-    storage.write_atomically(done.folder / "results.json", manifest.as_json(done.rows))
+    storage.write_atomically(done.folder / "results.json", run_json.as_json(done.rows))
     tables = done.tables
     text = "\n\n".join(render(table, "markdown") for table in tables)
     storage.write_atomically(done.folder / "tables.md", text + "\n")
-    written.write(done.folder, written.results(tables, done.headline, done.scores))
-    meta = manifest.ended(done.meta, "finished", done.folder, began)
-    storage.write_atomically(done.folder / manifest.META, manifest.as_json(meta))
+    tables_json.write(done.folder, tables_json.results(tables, done.headline, done.scores))
+    meta = run_json.ended(done.meta, "finished", done.folder, began)
+    storage.write_atomically(done.folder / run_json.META, run_json.as_json(meta))
     return replace(done, meta=meta)

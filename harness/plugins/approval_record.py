@@ -12,7 +12,7 @@ from typing import Any, Final
 from harness.plugins import approvals
 from harness.plugins.approvals import NeededApproval
 
-_LARGEST: Final = 8 << 20
+_MAX_FILE_BYTES: Final = 8 << 20
 """Bytes of the record that are read at all."""
 
 
@@ -33,7 +33,7 @@ def approved() -> dict[str, dict[str, Any]]:
     """Digest → what was approved, oldest first. Nothing where the file is missing, damaged or too large."""
     try:
         file = store()
-        if file.stat().st_size > _LARGEST:
+        if file.stat().st_size > _MAX_FILE_BYTES:
             return {}
         entries = json.loads(file.read_bytes())["approved"]
         return {str(digest): dict(entry) for digest, entry in entries.items() if len(digest) == 64}

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api.errors import Place, PluginError, UserError, near
-from harness.plugins.absent import BrokenExtension
 from harness.plugins.manifests import API_VERSIONS, CLOSED, GROUP, MANIFEST, OWN, POINTS, Extension, core, read
+from harness.plugins.missing_extensions import BrokenExtension
 
 _NEEDED: Final = {"extra?": "text", "packages?": "texts"}
 _RUN: Final = {"run": "reference", **_NEEDED}

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from harness.api.errors import Place, PluginError, SetupError, UserError, near
 
 if TYPE_CHECKING:
-    from harness.plugins.absent import BrokenExtension
+    from harness.plugins.missing_extensions import BrokenExtension
 
 MANIFEST: Final = "extension.toml"
 GROUP: Final = "harness.extensions"
@@ -107,7 +107,7 @@ class Offer:
         try:
             found: Any = importlib.import_module(name)
         except (Exception, SystemExit) as error:
-            from harness.plugins.absent import raise_import_error
+            from harness.plugins.missing_extensions import raise_import_error
 
             raise_import_error(self, name, error, key)
         if not hasattr(found, attribute):
@@ -195,17 +195,17 @@ def offers(point: str) -> Mapping[str, Offer]:
     return {name: Offer(one, point, name, value) for one, name, value in every}
 
 
-def offered(point: str, name: str, wanted: str) -> Offer:
+def find_offer(point: str, name: str, wanted: str) -> Offer:
     """What an extension offers at a point under a name. Raises `SetupError` where none does; `wanted`: for what."""
     if (offer := offers(point).get(name)) is None:
-        from harness.plugins.absent import bringer
+        from harness.plugins.missing_extensions import bringer
 
         message = f"{wanted} comes with an extension that is not installed ([{point}] {name})"
         raise SetupError(message, hint=bringer(name, point))
     return offer
 
 
-def usable(point: str, base: type[T]) -> dict[str, type[T]]:
+def loadable_classes(point: str, base: type[T]) -> dict[str, type[T]]:
     """Name → class of everything offered at a point, without classes of third parties that cannot be loaded.
 
     For callers that use all of them. A caller that uses one by its name gets the error.
@@ -221,8 +221,8 @@ def usable(point: str, base: type[T]) -> dict[str, type[T]]:
 
 
 def report_part(name: str, wanted: str) -> Any:
-    """What an extension offers among the reports under a name. Raises as `offered`."""
-    return offered("reports", name, wanted).load_function()
+    """What an extension offers among the reports under a name. Raises as `find_offer`."""
+    return find_offer("reports", name, wanted).load_function()
 
 
 # ----------------------------------------------------------------------------------------- reading
@@ -249,6 +249,6 @@ def read(package: str, file: Path, distribution: str = OWN) -> Extension:
 
 
 if __name__ == "__main__":
-    from harness.plugins.absent import index
+    from harness.plugins.missing_extensions import index
 
     print(index(), end="")

@@ -136,12 +136,12 @@ def json_schema(cls: Any) -> Schema:
     """JSON Schema of a plugin's parameters (without `use`), or of a `TypedDict`. Not to be changed: it is kept."""
     shapes = {name: shape for name, field in fields(cls).items() if (shape := json_shape(field.hint)) is not None}
     writable = {name: field for name, field in fields(cls).items() if name in shapes}
-    explained = explanations(cls)
+    explain_errors = explanations(cls)
     for name, field in writable.items():
         if field.default is not dataclasses.MISSING:
             shapes[name] = {**shapes[name], "default": field.default}
-        if name in explained:
-            shapes[name] = {**shapes[name], "description": explained[name]}
+        if name in explain_errors:
+            shapes[name] = {**shapes[name], "description": explain_errors[name]}
     required = [name for name, field in writable.items() if field.required]
     return {"type": "object", "properties": shapes, "required": required, "additionalProperties": False}
 
@@ -291,9 +291,9 @@ def problems(value: Any, hint: Any) -> Iterator[tuple[ValuePath, str]]:
 def schema_problems(value: Any, shape: Schema) -> Iterator[tuple[ValuePath, str]]:
     """What is wrong with plain data by a JSON Schema, as `problems` says it."""
     for error in _validator()(shape).iter_errors(value):
-        from harness.plugins.mistakes import explained
+        from harness.plugins.explain_errors import explain_errors
 
-        yield from explained(error)
+        yield from explain_errors(error)
 
 
 @functools.cache

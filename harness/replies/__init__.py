@@ -7,16 +7,16 @@ All of them take linear time, never raise, and have two modes of parsing:
   Where that code can crash or take quadratic time, this mode refuses the reply instead.
 
 Forms that belong to one kind of task or protocol live with it, in its extension; those of several fields in `contract`
-and `with_message`, and replies that are given as arguments of a tool in `called`.
+and `action_with_message`, and replies that are given as arguments of a tool in `tool_reply`.
 """
 
-from .aside import spoken, unfenced, without_thinking
 from .characters import Parsing, says_nothing, unquoted, valid
 from .choice import Choice, Labelled
 from .extract import ANSWER, field_of, fields_of, stated
-from .fields import json_fields
 from .freetext import FreeText
-from .wrapped import WrappedReply, act_of
+from .json_fields import json_fields
+from .strip_reasoning import strip_reasoning, unfenced, without_thinking
+from .wrapped_reply import WrappedReply, act_of
 
 __all__ = [
     "ANSWER",
@@ -30,8 +30,8 @@ __all__ = [
     "fields_of",
     "json_fields",
     "says_nothing",
-    "spoken",
     "stated",
+    "strip_reasoning",
     "unfenced",
     "unquoted",
     "valid",

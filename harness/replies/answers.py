@@ -192,7 +192,7 @@ def answer_at(text: str, places: Sequence[AnswerPlace[T]], read: Read[T]) -> T |
 def _before_question(text: str, read: Read[T]) -> T | None:
     """The answer that is the first line of a reply and all of it, before another question."""
     line, _, rest = text.lstrip().partition("\n")
-    is_all = rest != "" and len(line) <= _SHORT and _RUN_ON.match(rest.lstrip()) is not None
+    is_all = rest != "" and len(line) <= _SHORT_LINE_CHARS and _RUN_ON.match(rest.lstrip()) is not None
     return read(line.strip(), False).value if is_all else None
 
 
@@ -386,13 +386,13 @@ def _corrected(text: str, place: AnswerPlace[T], read: Read[T]) -> T | None:
     """The answer that a last line alone gives below one that was taken back."""
     line = last_line(text)
     said = read(line, False)
-    return said.value if len(line.strip(WRAPPING)) <= _SHORT else None
+    return said.value if len(line.strip(WRAPPING)) <= _SHORT_LINE_CHARS else None
 
 
 _REMARK = re.compile(r"[ \t][–—-][ \t]+[^\W\d].*")
 _ALONE = 3
 """Words of a first line that may be an answer and nothing besides."""
-_SHORT = 40
+_SHORT_LINE_CHARS = 40
 """Characters of a line that may be an answer and nothing besides."""
 
 
@@ -419,13 +419,13 @@ def _at_end(text: str, read: Read[T]) -> T | None:
     if said.value is None and "\n\n" in text.strip():  # an answer alone, and paragraphs that explain it
         first, _, below = text.strip().partition("\n")
         first = _REMARK.sub("", first)  # "B - Rome"
-        is_alone = below.startswith("\n") and len(first) <= _SHORT and len(first.split()) <= _ALONE
+        is_alone = below.startswith("\n") and len(first) <= _SHORT_LINE_CHARS and len(first.split()) <= _ALONE
         return read(first.strip(" #*_`"), False).value if is_alone else None
     if said.value is None or "\n" not in text:
         return said.value
     above = last_line(text[: text.rindex(line)])
     if (
-        len(above) <= _SHORT
+        len(above) <= _SHORT_LINE_CHARS
         and not _IS_ITEM.match(above)
         and "=" not in above
         and read(above, False).value not in (None, said.value)

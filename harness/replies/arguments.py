@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.api import Reply
 
-_SHOWN = 80
+_QUOTED_CHARS = 80
 """Characters of unreadable arguments that an error shows."""
 
 
@@ -28,5 +28,5 @@ def read_arguments(arguments: str) -> dict[str, Any] | str:
             return values
     except (ValueError, RecursionError):
         pass
-    shown = " ".join(arguments[:_SHOWN].split()) + ("…" if len(arguments) > _SHOWN else "")
+    shown = " ".join(arguments[:_QUOTED_CHARS].split()) + ("…" if len(arguments) > _QUOTED_CHARS else "")
     return f"the arguments are no JSON object: {shown}"

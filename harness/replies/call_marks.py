@@ -1,4 +1,4 @@
-"""Whether a text may hold a call of a tool, which costs next to nothing to say; `written_calls` reads the calls."""
+"""Whether a text may hold a call of a tool, which costs next to nothing to say; `text_tool_calls` reads the calls."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .characters import WRAPPING
 from .mentions import UNDECIDED
 from .statements import FAREWELL
 
-_LONGEST = 2_000
+_MAX_CHARS = 2_000
 """Characters at a line's end that are looked at."""
 _BREAK = re.compile(r"(?<=[.!?…。！？])[\"'”’»*_`)\]]{0,4}(?:[ \t]+(?=[\W_]{0,6}[^\W\d_a-z])|(?<=[。！？])|\n+)")
 """What ends a sentence: a mark, before what does not begin with a small letter."""
@@ -121,7 +121,7 @@ MEMBER = re.compile(r"[\s{\[,]*[\"'][^\"'\n]{1,60}[\"'][ \t]*:")
 
 def sentences(line: str) -> Iterator[str]:
     """The sentences of a line, the last one first. Linear."""
-    line = line[-_LONGEST:]
+    line = line[-_MAX_CHARS:]
     ends, begin = [], 0
     for match in _BREAK.finditer(line):
         if not (_SHORT.fullmatch(line, begin, match.start()) or _ABBREVIATION.search(line, begin, match.start())):
@@ -159,7 +159,7 @@ def first_sentence(line: str) -> str:
     """The sentence with which a line begins."""
     if _BREAK.search(line) is None:  # as most
         return line
-    *_, first = sentences(line[:_LONGEST]) if line.strip() else (line,)
+    *_, first = sentences(line[:_MAX_CHARS]) if line.strip() else (line,)
     return first
 
 

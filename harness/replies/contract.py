@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Protocol
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
 
 from .answers import run_on
-from .aside import spoken, unfenced
 from .characters import before_separator, is_placeholder, literal, marker_pattern
 from .extract import Statement, field_of, line_end, members_of
+from .strip_reasoning import strip_reasoning, unfenced
 
 _EMPTY = re.compile(r"\{\s*+\}")
 _NOTHING = ("", "none", "n/a", "-", "null", "nothing")
@@ -87,11 +87,11 @@ class Contract(Reply):
         return frozenset()
 
     @abstractmethod
-    def joined(self, act: Action, said: Facts) -> Action:
+    def compose(self, act: Action, said: Facts) -> Action:
         """The action of an act and what is said beside it: field → value, None or missing where nothing is."""
 
     @abstractmethod
-    def parted(self, action: Action) -> tuple[Action, Facts]:
+    def split(self, action: Action) -> tuple[Action, Facts]:
         """(act, what is said beside it) of an action; ({} beside an act alone)."""
 
     def lead(self, one: Value) -> str:
@@ -110,7 +110,7 @@ class Contract(Reply):
 
     def allows(self, action: Action) -> bool:
         """A legal act, alone or with values that its fields can have, or None."""
-        act, said = self.parted(action)
+        act, said = self.split(action)
         if not said and act is action:
             return self.act.allows(act)
         return (
@@ -132,12 +132,12 @@ class Contract(Reply):
 
     def says(self, action: Action) -> Facts:
         """What is said beside the act, and what the act says."""
-        act, said = self.parted(action)
+        act, said = self.split(action)
         return {**said, **self.act.says(act)}
 
     def written(self, action: Action) -> str:
         """Each field on its line, in order; the word None where nothing is said."""
-        act, said = self.parted(action)
+        act, said = self.split(action)
         text = self.act.written(act)
         text = f"{self.announced} {text}" if any(map(self._is_bare, self.act.fields)) else text
         lines = [f"{self.lead(one)} {'None' if said.get(one.name) is None else said[one.name]}" for one in self.beside]
@@ -148,13 +148,13 @@ class Contract(Reply):
         """The acts, each with values of the fields."""
         values = [itertools.cycle(one.examples) for one in self.beside]
         return tuple(
-            self.joined(act, {one.name: next(some) for one, some in zip(self.beside, values, strict=True)})
+            self.compose(act, {one.name: next(some) for one, some in zip(self.beside, values, strict=True)})
             for act in self.act.examples
         )
 
     def parse(self, text: str) -> Parsed:
         """The act with what is said beside it; an error if there is no act, or a required field cannot be read."""
-        whole = text = unfenced(spoken(text))
+        whole = text = unfenced(strip_reasoning(text))
         if (head := self._before_others(text)) is not None:
             return self.parse(head)
         if (parsed := self._of_object(text)) is not None:
@@ -174,12 +174,12 @@ class Contract(Reply):
         absent += [self._act_lead] if parsed.error is not None else []
         if absent and (apart := self._apart(whole, absent)) is not None:
             again = Contract.parse(self, apart)
-            if again.error is None and (parsed.error or _count(self.parted(again.action)[1]) > _count(said)):
+            if again.error is None and (parsed.error or _count(self.split(again.action)[1]) > _count(said)):
                 return again
         if parsed.error is not None:
-            kept = self.unread(said) if parsed.fallback_action is None else self.joined(parsed.fallback_action, said)
+            kept = self.unread(said) if parsed.fallback_action is None else self.compose(parsed.fallback_action, said)
             return Parsed(error=parsed.error, fallback_action=kept)
-        action = self.joined(parsed.action, said)
+        action = self.compose(parsed.action, said)
         return Parsed(action) if missing is None else Parsed(error=missing, fallback_action=action)
 
     def _before_others(self, text: str) -> str | None:
@@ -211,11 +211,11 @@ class Contract(Reply):
             return None
         said = {one.name: self.value(one, value) for one, value in zip(self.beside, members[0], strict=False)}
         act = self.act.parse(members[0][-1] if bare else members[1])
-        return None if act.error is not None or None in said.values() else Parsed(self.joined(act.action, said))
+        return None if act.error is not None or None in said.values() else Parsed(self.compose(act.action, said))
 
     def unread(self, said: Facts) -> Action:
         """The action of a reply whose act is unreadable: the idle act, if there is one and something is said."""
-        return self.joined(self.act.noop, said) if self.act.noop is not None and _count(said) else None
+        return self.compose(self.act.noop, said) if self.act.noop is not None and _count(said) else None
 
     def value(self, one: Value, text: str) -> Any:
         """What a field says, from the text that is there; None if it says nothing that it can say."""

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from .characters import WRAPPING, beginning_with, first_word, marker_pattern
-from .fields import json_fields
+from .json_fields import json_fields
 from .literals import masked, objects
 
 T = TypeVar("T")
@@ -190,7 +190,7 @@ def field_of(text: str, *called: str, others: tuple[str, ...] = (), whole: bool 
     called = _in_all_languages(called)
     if not _may_have(text, called):
         return None
-    from .below import fenced_block, lines_end, statement_below  # what only a reply with a label needs
+    from .field_continuation import fenced_block, lines_end, statement_below  # what only a reply with a label needs
 
     names = _names(called)
     spans, member = _in_objects(text, names) if "{" in text else ([], None)
@@ -372,7 +372,7 @@ def _dashed(text: str, lines: str, names: _Names, begin: int) -> Statement | Non
 
 
 def _headed(text: str, lines: str, names: _Names, begin: int, others: tuple[str, ...] = ()) -> Statement | None:
-    from .below import statement_below
+    from .field_continuation import statement_below
 
     for heading in reversed(deque(names.heading.finditer(lines, begin), 9)):
         if heading[0].strip().isdigit():  # a value: a number is a heading only with marks

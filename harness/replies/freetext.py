@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from harness.api import Action, Parsed, Reply, ReplyField
 
-from .aside import without_thinking
 from .call_marks import has_envelope
 from .characters import is_placeholder, markers, says_nothing, valid
+from .strip_reasoning import without_thinking
 
 _MARKS_BEFORE = re.compile(r"[*_]{1,3}$")
 
@@ -44,7 +44,7 @@ class FreeText(Reply):
         """The text. An error if nothing is left."""
         said, text = None, without_thinking(text)
         if has_envelope(text):
-            from .written_calls import only_text, without_calls
+            from .text_tool_calls import only_text, without_calls
 
             text, calls = without_calls(text)
             label = (self.marker or "").strip(" \t:：#*").casefold()

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from .fields import BEFORE_KEY, json_fields
+from .json_fields import BEFORE_KEY, json_fields
 from .literals import read
 
 as_json = json.JSONEncoder(ensure_ascii=False).encode

@@ -9,11 +9,11 @@ from fractions import Fraction
 
 from .characters import WRAPPING
 from .conclusions import MEMBER, OPEN, concluding, first_sentence, is_plain
-from .fields import json_fields
+from .json_fields import json_fields
 from .mentions import UNDECIDED, Mention, Stated, denied, offered, stated_in
 from .statements import WINDOW
 
-_LARGEST = 10**300
+_MAX_NUMBER = 10**300
 """A number beyond it is none: every one can be compared with floats."""
 _GROUPS = r"\d{1,3}(?:(?:,|\{,\}|\\,|['’\u202f\u2009\u00a0])\d{3})+(?![\d,]\d)|\d{1,3}(?: \d{3})+(?![\d,]|[ ]\d|[ ]?%)"
 _DIGITS = rf"(?:{_GROUPS}|\d{{1,400}}+(?!\d))(?:\.\d{{1,400}})?+|\.\d{{1,400}}"
@@ -117,8 +117,8 @@ _CALCULATED = re.compile(r"<<[^<>\n]{1,80}>>")
 """The mark of a calculator, as in GSM8K: 17 + 25 = <<17+25=42>>42."""
 _SEPARATORS = re.compile(r",|\{,\}|\\,|[ '’\u202f\u2009\u00a0]")
 _AROUND = WRAPPING + "$\\"
-_LONGEST_LINE = 4 * WINDOW
-_MOST = 200
+_MAX_LINE_CHARS = 4 * WINDOW
+_MAX_NUMBERS = 200
 """Numbers of a line that are looked at."""
 KEYS = ("answer", "final_answer", "result", "value", "number", "choice")
 """Keys of an object that hold a number."""
@@ -144,7 +144,7 @@ class Numbers:
             line: the line.
             announced: whether a label precedes it: then a word may stand before its number.
         """
-        if not announced and UNDECIDED.search(line[-_LONGEST_LINE:]):
+        if not announced and UNDECIDED.search(line[-_MAX_LINE_CHARS:]):
             return Stated(None, False)
         line = self._bare(line, announced)
         if line.startswith("{") and (members := json_fields(line, KEYS)):
@@ -188,7 +188,9 @@ class Numbers:
 
     def _mentions(self, line: str) -> list[Mention[int | float]]:
         """The numbers of a line."""
-        found = [match for match in itertools.islice(_NUMBER.finditer(line), _MOST) if not self._is_aside(line, match)]
+        found = [
+            match for match in itertools.islice(_NUMBER.finditer(line), _MAX_NUMBERS) if not self._is_aside(line, match)
+        ]
         return [Mention(*match.span(), value) for match in found if (value := self._value(match)) is not None]
 
     def _is_aside(self, line: str, match: re.Match[str]) -> bool:
@@ -212,7 +214,7 @@ class Numbers:
 
     def _bare(self, line: str, announced: bool) -> str:
         """A line without the mark of a list, its end where it is very long, and in plain signs."""
-        cut = line[max(0, len(line) - _LONGEST_LINE) :] if not announced else line[:_LONGEST_LINE]
+        cut = line[max(0, len(line) - _MAX_LINE_CHARS) :] if not announced else line[:_MAX_LINE_CHARS]
         if len(cut) < len(line) and not announced:  # the end of a long number is not a number
             cut = cut.partition(" ")[2]
         line = _BULLET.sub("", cut) if not announced else cut
@@ -266,7 +268,7 @@ class Numbers:
             and digits.isascii()
             and whole.isdigit()
         )
-        if plain and int(whole) < _LARGEST:  # as most answers are; fractions are slow
+        if plain and int(whole) < _MAX_NUMBER:  # as most answers are; fractions are slow
             return sign * (float(digits) if part.strip("0") else int(whole))
         power = int((match["ten"] or (match["power"] or "e0")[1:]).replace("−", "-"))
         value = sign * (int(match["ones"] or 0) + Fraction(digits) * Fraction(10) ** power / divisor)
@@ -274,7 +276,7 @@ class Numbers:
             value *= _TIMES[match["times"].lower()]
         if self.percent and match["percent"]:
             value /= 100
-        if abs(value) > _LARGEST:
+        if abs(value) > _MAX_NUMBER:
             return None
         return value.numerator if value.denominator == 1 else float(value)
 

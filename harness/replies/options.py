@@ -10,13 +10,13 @@ from functools import lru_cache
 from typing import TypeVar
 
 from .answers import answer_at, places_of, plain
-from .aside import spoken
 from .characters import ASIAN, BLANK, DECORATION, WRAPPING, end_of, first_word, last_line
 from .conclusions import MEMBER, SPEAKER, concluding, is_plain
 from .extract import stated
-from .fields import json_fields
+from .json_fields import json_fields
 from .mentions import UNDECIDED, Mention, Stated, behind_verbs, denied, free, stated_in
 from .statements import WINDOW
+from .strip_reasoning import strip_reasoning
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ LABELS = (
     ),
 )
 """What announces an option, besides the labels of all answers."""
-_MOST = 100
+_MAX_OPTIONS = 100
 """Options of a line that are looked at."""
 _FILL = (
     r"(?:the|my|our|an?|this|it|it['’]?s|that|is|are|be|to|i|we|you|he|she|they|should|will|would|must"
@@ -201,7 +201,7 @@ class OptionTable:
     def mentions(self, line: str) -> list[Mention[str]]:
         """The options that a line mentions. A single letter counts where it stands alone as a capital, or is marked."""
         found = []
-        for match in itertools.islice(self.pattern.finditer(line), _MOST):
+        for match in itertools.islice(self.pattern.finditer(line), _MAX_OPTIONS):
             word = match[0]
             if word in ("a", "A", "I") and _GOES_ON.match(line, match.end()):
                 continue
@@ -295,7 +295,7 @@ def read_option(text: str, options: tuple[str, ...], marker: str | None, *names:
 
     `names` are further names of fields that hold it.
     """
-    finder, text = options_of(options), spoken(text)
+    finder, text = options_of(options), strip_reasoning(text)
     if (option := finder.exactly(text)) is not None:
         return option
     fields = tuple(dict.fromkeys((*names, *FIELDS)))

@@ -17,7 +17,7 @@ from harness.tables import Cell, Column, Table, error_of
 from .grid import FACTORS, grid
 from .layout import GAP, Grid, block, measure, total, widest, words, wrapped
 
-MOST_LINES: Final = 4
+MAX_LINES: Final = 4
 """Lines that a level of the header may take before something else is done."""
 NAME_LINES: Final = 2
 """Lines that a name of a row may take before something else is done."""
@@ -48,7 +48,7 @@ def _least(texts: Grid, table: Table) -> int:
         header = [tuple(levels[i] for i in kept) or ("",) for levels in texts.header[texts.names :]]
         texts = replace(texts, header=[*texts.header[: texts.names], *header])
     titles = [min(max(map(measure, levels)), WORD) for levels in texts.header[: texts.names]]
-    return total([*titles, *_widths(texts, widest(texts), MOST_LINES)[texts.names :]])
+    return total([*titles, *_widths(texts, widest(texts), MAX_LINES)[texts.names :]])
 
 
 def fewest_decimals(table: Table) -> Table:
@@ -110,7 +110,7 @@ def _fit(texts: Grid, width: int, narrow: bool) -> list[int] | None:
     bodies, floors = widest(texts), _floors(texts, NAME_LINES) if narrow else []
     if total([*floors, *bodies[len(floors) :]]) > width:
         return None
-    for lines in (MOST_LINES,) if narrow else range(1, MOST_LINES + 1):
+    for lines in (MAX_LINES,) if narrow else range(1, MAX_LINES + 1):
         widths = _widths(texts, bodies, lines)
         _shrink(widths, total(widths) - width, floors)
         if total(widths) <= width:
@@ -150,7 +150,7 @@ def _narrowest(title: str, lines: int) -> int:
 
 def _parts(texts: Grid, width: int) -> list[str]:
     """As few parts below each other as possible, about equally wide."""
-    widths, names = _widths(texts, widest(texts), MOST_LINES), texts.names
+    widths, names = _widths(texts, widest(texts), MAX_LINES), texts.names
     usual, floors, values = _floors(texts, NAME_LINES), _floors(texts, width), max(widths[names:], default=-GAP)
     most = max(width // 2, min(total(floors), width - GAP - values))
     for least in (usual, floors, [1] * names):

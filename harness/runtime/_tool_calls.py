@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-MOST_CALLS = 1000
+MAX_CALLS = 1000
 """Calls of one reply that are in its conversation."""
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
-_LONGEST = 64
+_MAX_ID_CHARS = 64
 _PLAIN_ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 
 
@@ -19,7 +19,7 @@ def messages_of(calls: Sequence[Mapping[str, str]], place: int) -> list[dict[str
 
     Servers refuse a conversation with a name that no function can have, with arguments that are not a JSON object, and
     with ids that are empty or stand twice. The model would never be heard again, so such parts are replaced, and calls
-    beyond `MOST_CALLS` left out. What it wrote stays in its `Completion`.
+    beyond `MAX_CALLS` left out. What it wrote stays in its `Completion`.
 
     Args:
         calls: those of a completion.
@@ -27,12 +27,15 @@ def messages_of(calls: Sequence[Mapping[str, str]], place: int) -> list[dict[str
     """
     messages: list[dict[str, Any]] = []
     seen: set[str] = set()
-    for number, call in enumerate(calls[:MOST_CALLS]):
+    for number, call in enumerate(calls[:MAX_CALLS]):
         name = call.get("id") or ""
         if name in seen or not _PLAIN_ID.fullmatch(name):
             name = f"c{place:05}{number:03}"  # nine letters and digits: Mistral's templates want them
         seen.add(name)
-        function = {"name": _NAME.sub("_", call["name"])[:_LONGEST] or "unknown", "arguments": _json(call["arguments"])}
+        function = {
+            "name": _NAME.sub("_", call["name"])[:_MAX_ID_CHARS] or "unknown",
+            "arguments": _json(call["arguments"]),
+        }
         messages.append({"id": name, "type": "function", "function": function})
     return messages
 

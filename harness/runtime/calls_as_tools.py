@@ -15,7 +15,7 @@ from harness.api.errors import SpecError, near
 from harness.config.building import split
 from harness.config.keys import SpecKey, keys_of
 from harness.config.plan import Condition
-from harness.replies.called import Called
+from harness.replies.tool_reply import ToolReply
 from harness.runtime.steps import Steps
 
 FORMS = ("text", "tool_calls")
@@ -105,7 +105,7 @@ def offer(turn: Turn, results: dict[str, tuple[str, ...]]) -> Turn:
     answered = turn.call_results or (() if turn.fresh else results.get(turn.agent, ()))
     form = turn.reply
     can_call = form.fields and not form.tools and form.ability is None
-    return replace(turn, reply=Called(form) if can_call else form, call_results=answered)
+    return replace(turn, reply=ToolReply(form) if can_call else form, call_results=answered)
 
 
 def _nothing_to_offer(condition: Condition, groups: Collection[str]) -> str | None:
@@ -128,7 +128,7 @@ def _nothing_to_offer(condition: Condition, groups: Collection[str]) -> str | No
 def results_of(turn: Turn, move: Move) -> tuple[str, ...]:
     """What the calls of a move have returned: the one that is the reply was received."""
     calls = move.calls[-1].tool_calls if move.calls else None
-    if not calls or not isinstance(turn.reply, Called) or move.error_kind is not None:
+    if not calls or not isinstance(turn.reply, ToolReply) or move.error_kind is not None:
         return ()
     return (*("replaced by a later call" for _ in calls[:-1]), "received")
 
@@ -136,7 +136,7 @@ def results_of(turn: Turn, move: Move) -> tuple[str, ...]:
 def as_written(turn: Turn, move: Move) -> Move:
     """A move as if its reply were written: what was said beside the call, then the fields on their lines."""
     calls: Sequence[Facts] | None = move.calls[-1].tool_calls if move.calls else None
-    if not calls or not isinstance(turn.reply, Called):
+    if not calls or not isinstance(turn.reply, ToolReply):
         return move
     last = move.calls[-1]
     text = turn.reply.written(move.action) if move.error is None else last.shown

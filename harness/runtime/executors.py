@@ -85,7 +85,7 @@ def choose_executor(plan: Plan, options: Options) -> Executor:
         raise SpecError(message, place=place(), hint=f"Available: {', '.join(sorted(known))}.")
     name, arguments = body["use"], {key: value for key, value in body.items() if key != "use"}
     if name not in known:
-        from harness.plugins.absent import bringer
+        from harness.plugins.missing_extensions import bringer
 
         hint = bringer(name, "executors") or near(name, known)
         raise SpecError(f"there is no executor {name!r}", place=place("use"), hint=hint)

@@ -13,7 +13,7 @@ from typing import Self
 from harness.engines.budget import Usage
 from harness.tables import EpisodeScore
 
-EVERY = 30.0
+INTERVAL_SECONDS = 30.0
 """Seconds between two lines."""
 _log = logging.getLogger(__name__)
 
@@ -81,9 +81,10 @@ class Heartbeat:
         return seconds / self._new * left if self._new else None
 
     async def beat(self) -> None:
-        """Log a line every `EVERY` seconds, until it is cancelled; a progress bar adds `LogRecord.counts`."""
+        """Log a line every `INTERVAL_SECONDS` seconds, until it is cancelled; a progress bar adds
+        `LogRecord.counts`."""
         while True:
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(INTERVAL_SECONDS)
             counts = self.counts()
             episodes = f"{len(self.scores):,}/{self.total:,} episodes"
             _log.info("%s: %s, %s", self.title, episodes, counts, extra={"counts": counts})

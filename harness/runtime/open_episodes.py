@@ -22,7 +22,7 @@ from harness.api.errors import BudgetSpentError, EngineFatalError, SetupError
 from harness.config.permissions import confined
 from harness.config.plan import Condition, Job, Plan, episode_id, protocol_seed
 from harness.engines.gate import Gate, Shared, Stop, Wrapper
-from harness.replies.reading import note_bugs
+from harness.replies.parse_guard import note_bugs
 from harness.runtime import session
 from harness.runtime.episode import STOPS, play
 from harness.runtime.interrupts import first_interrupt
@@ -212,7 +212,8 @@ class Episodes:
         self.journal.flush()
 
     def record(self, line: storage.Line, on_end: Callable[[], None] | None = None) -> None:
-        """Journal a move, or an episode's end; `on_end` is called when that counts (`harness.storage.pending`)."""
+        """Journal a move, or an episode's end; `on_end` is called when that counts
+        (`harness.storage.pending_failures`)."""
         self.journal.append(line)
         if on_end is not None:
             self._on_end[line["e"]] = on_end

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.api import Completion, Engine, Facts, Move, Policy, Reply, Request, Thread, Turn, derive_seed
 from harness.api.errors import EngineError, EngineFatalError
 from harness.config.prompts import PromptSet
-from harness.replies.dropped import dropped_fields
-from harness.replies.reading import read_completion
+from harness.replies.dropped_fields import dropped_fields
+from harness.replies.parse_guard import read_completion
 from harness.storage import UNFINISHED
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from harness import storage
 from harness.api import Episode
 from harness.api.errors import DataError
 from harness.config.plan import Plan, episode_id
-from harness.replies.reading import note_bugs
+from harness.replies.parse_guard import note_bugs
 from harness.runtime.scoring import grade, labels, score, turns_of
 from harness.runtime.verification import dispute, refuse, same_readers
-from harness.storage import finished
+from harness.storage import finished_episodes
 from harness.storage.error_log import ERRORS, ErrorLog
 from harness.storage.errors_on_disk import forget_scoring
 from harness.tables import EpisodeScore
@@ -30,7 +30,7 @@ def rescore(plan: Plan, folder: Path, provider: str = "process") -> list[Episode
     scored: dict[str, EpisodeScore] = {}
     disputed: dict[str, str] = {}
     texts = same_readers(plan, folder)  # another version reads otherwise, and its moves are what was played then
-    for end, batches in finished.batches(*storage.journals(folder)):
+    for end, batches in finished_episodes.batches(*storage.journals(folder)):
         name = end["e"]
         note_bugs(functools.partial(errors.record, episode=name))
         if name not in episodes:

@@ -25,12 +25,12 @@ from harness.config.plan import Job, Plan, episode_id
 from harness.config.resolve import following
 from harness.engines.budget import Budget, Spent, Usage
 from harness.runtime.heartbeat import Heartbeat
-from harness.runtime.manifest import write_spec
 from harness.runtime.options import Options
+from harness.runtime.run_json import write_spec
 from harness.runtime.steps import Steps
 from harness.tables import EpisodeScore
 
-_SAMPLED, _LONG = 4, 2000
+_SAMPLED_EPISODES, _MAX_SAMPLED_TURNS = 4, 2000
 """Episodes that are played with idle agents to know how many turns they have, and the most turns of one."""
 OnScore = Callable[[EpisodeScore | None], None]
 """Called with None when a run begins, then with every finished episode."""
@@ -198,15 +198,15 @@ async def run(work: Work, play: Play) -> None:
 
 def planned_turns(episodes: Sequence[Job]) -> float | None:
     """How many turns of models an episode has where its agents are idle: the mean of a few, evenly spread ones. None if
-    none can be played so, or one has more than `_LONG`."""
+    none can be played so, or one has more than `_MAX_SAMPLED_TURNS`."""
     counts = []
-    for condition, case, _ in episodes[:: max(1, len(episodes) // _SAMPLED)][:_SAMPLED]:
+    for condition, case, _ in episodes[:: max(1, len(episodes) // _SAMPLED_EPISODES)][:_SAMPLED_EPISODES]:
         count = 0
         # What a plugin does wrong is for the run.
         with contextlib.suppress(Exception), Steps(condition.protocol, condition.task, case, random.Random(0)) as game:
             while (batch := game.batch) is not None:
                 count += sum(condition.group_of(case, turn.agent).policy is None for turn in batch)
-                if count > _LONG:
+                if count > _MAX_SAMPLED_TURNS:
                     return None
                 game.send([Move(turn.agent, turn.name, turn.reply.noop) for turn in batch])
             counts.append(count)

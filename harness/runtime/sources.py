@@ -24,7 +24,7 @@ from harness.plugins.manifests import of_third_parties
 
 Hashes = dict[str, str]
 """File, relative to its project → SHA-256 of its content, as hexadecimal digits."""
-_PATIENCE = 5.0
+_GIT_SECONDS = 5.0
 """Seconds that git may take."""
 
 
@@ -134,7 +134,9 @@ def _git(root: Path, *arguments: str) -> str | None:
     command = ["git", "-c", "core.fsmonitor=false", *arguments]
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     try:
-        done = subprocess.run(command, cwd=root, env=environment, capture_output=True, timeout=_PATIENCE, check=False)
+        done = subprocess.run(
+            command, cwd=root, env=environment, capture_output=True, timeout=_GIT_SECONDS, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None

@@ -16,13 +16,13 @@ from harness import __version__, storage
 from harness.api import Case, Move, Outcome, Turn
 from harness.api.errors import DataError
 from harness.config.plan import Condition, Plan, protocol_seed
-from harness.replies.reading import read_completion
-from harness.runtime.manifest import META
-from harness.runtime.record import read_meta
+from harness.replies.parse_guard import read_completion
+from harness.runtime.run_json import META
+from harness.runtime.run_schema import read_meta
 from harness.runtime.sources import changed_files, readers
 from harness.runtime.steps import Steps
 
-SHOWN = 3
+MAX_NAMED_EPISODES = 3
 """Episodes that an error names."""
 
 
@@ -139,8 +139,8 @@ def refuse(plan: Plan, folder: Path, disputed: Mapping[str, str]) -> None:
     """
     if not disputed:
         return
-    listed = [f"\n  {name}: {why}" for name, why in [*disputed.items()][:SHOWN]]
-    more = [f"\n  … and {len(disputed) - SHOWN} more"] if len(disputed) > SHOWN else []
+    listed = [f"\n  {name}: {why}" for name, why in [*disputed.items()][:MAX_NAMED_EPISODES]]
+    more = [f"\n  … and {len(disputed) - MAX_NAMED_EPISODES} more"] if len(disputed) > MAX_NAMED_EPISODES else []
     count = "an episode" if len(disputed) == 1 else f"{len(disputed)} episodes"
     message = f"in the journal of {folder} the outcome of {count} is not that of the recorded moves:"
     meta = read_meta(folder / META)

@@ -24,8 +24,8 @@ from .journal import (
     sealed,
     whole,
 )
-from .pending import PASSING, REFUSALS, PendingFailures, refusals_line
-from .reading import JournalState
+from .journal_state import JournalState
+from .pending_failures import PASSING, REFUSALS, PendingFailures, refusals_line
 
 __all__ = [
     "JOURNAL",

@@ -14,7 +14,7 @@ from harness.api.errors import DataError, Place, StorageError
 
 DAMAGED = "Take it from a copy. Without one delete the line, and `journals` in run.json: the run repeats its calls."
 
-LONGEST = 200
+MAX_NAME_BYTES = 200
 """Bytes of a name. File systems take 255, and what stands beside a run has its name with more at the end."""
 
 
@@ -67,16 +67,16 @@ def _pipe_with_reader(path: str, flags: int) -> int:
 
 
 def file_name(text: str) -> str:
-    """The text as the name of a file or folder: one of more than `LONGEST` bytes is cut, and ends in its digest.
+    """The text as the name of a file or folder: one of more than `MAX_NAME_BYTES` bytes is cut, and ends in its digest.
 
     >>> len(file_name("a" * 300)), file_name("a" * 200)[-9:] == file_name("a" * 300)[-9:]
     (200, False)
     """
     raw = text.encode("utf-8", "surrogateescape")
-    if len(raw) <= LONGEST:
+    if len(raw) <= MAX_NAME_BYTES:
         return text
     digest = hashlib.sha256(raw).hexdigest()[:8]
-    return f"{raw[: LONGEST - len(digest) - 1].decode('utf-8', 'ignore')}-{digest}"
+    return f"{raw[: MAX_NAME_BYTES - len(digest) - 1].decode('utf-8', 'ignore')}-{digest}"
 
 
 def write_atomically(path: Path, text: str) -> None:

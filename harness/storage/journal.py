@@ -38,7 +38,7 @@ UNFINISHED = "unfinished"
 """The `Move.error_kind` of a turn that is about to be asked again, with its answers so far; no protocol sees it."""
 _GATHER = 0.02
 _SYNC = 1.0
-_MOST_WAITING = 1 << 24  # bytes
+_MAX_WAITING_BYTES = 1 << 24  # bytes
 MARKS = ("uses_ground_truth", "limited", "turns", "dropped_fields")
 """What lines of episodes' ends and of scores have only where it says something."""
 RESUME = "resume"
@@ -93,7 +93,7 @@ class Journal:
         data = self._encode(line).encode("ascii")
         data = sealed(data) if self._seal else data + b"\n"
         with self._change:
-            self._change.wait_for(lambda: self._size <= _MOST_WAITING)
+            self._change.wait_for(lambda: self._size <= _MAX_WAITING_BYTES)
             self._raise_failure()
             self._size += len(data)
             self._waiting.put(data)

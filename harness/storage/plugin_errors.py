@@ -10,8 +10,8 @@ from types import FrameType
 from harness.api.errors import UserError
 from harness.plugins.approvals import MOUNT
 
-_LONGEST_MESSAGE = 2_000  # characters
-_LONGEST_TRACEBACK = 20_000
+_MAX_MESSAGE_CHARS = 2_000  # characters
+_MAX_TRACEBACK_CHARS = 20_000
 
 
 def describe(error: BaseException, plugin: object = None) -> str:
@@ -61,7 +61,7 @@ def whole(error: BaseException) -> str:
         text = "".join(traceback.format_exception(error))
     except Exception:  # a plugin's error may hold what Python cannot print
         text = "".join(traceback.format_tb(error.__traceback__)) + type(error).__name__
-    half = _LONGEST_TRACEBACK // 2
+    half = _MAX_TRACEBACK_CHARS // 2
     return text if len(text) <= 2 * half else f"{text[:half]}\n  …\n{text[-half:]}"
 
 
@@ -79,4 +79,4 @@ def _message(error: BaseException) -> str:
         text = str(error)
     except Exception as failure:
         text = f"(its message fails: {type(failure).__name__})"
-    return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + " …"
+    return text if len(text) <= _MAX_MESSAGE_CHARS else text[:_MAX_MESSAGE_CHARS] + " …"

@@ -42,7 +42,7 @@ _KEYS = re.compile(
     r"\b(?:sk-[\w-]{16,}|hf_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|xox[a-z]-[\w-]{10,}|"
     r"AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{10,}\.[\w-]+\.[\w-]+)"
 )
-_SHORTEST = 4
+_MIN_SECRET_CHARS = 4
 """Characters of a known secret: a shorter one would be taken out of ordinary words."""
 
 
@@ -76,7 +76,7 @@ def redacted(text: str, secrets: Collection[str] = ()) -> str:
     '401 for api_key=… at https://…@host: wrong key'
     """
     for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= _SHORTEST:
+        if len(secret) >= _MIN_SECRET_CHARS:
             text = text.replace(secret, "…")
     return _taken_out(text, _PROSE)
 

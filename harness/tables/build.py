@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from harness.api import UNBOUNDED, CorpusMetric, Metric, RatioMetric, Statistic, linearised
+from harness.api import UNBOUNDED, CorpusMetric, Metric, RatioMetric, Statistic, linearize
 from harness.api.errors import HarnessError, PluginError, SpecError, near
 from harness.tables import stats
 
@@ -182,7 +182,7 @@ def _cell(
         with _asking(table, derived.total):
             cell = derived.total(scores, failed)
             if not isinstance(cell, Cell):
-                from .entry_mistakes import no_cell  # what only a mistake needs
+                from .entry_errors import no_cell  # what only a mistake needs
 
                 raise no_cell(table.title, name, derived, cell)
     else:
@@ -207,7 +207,7 @@ def _ratio(table: TableSpec, scores: Sequence[EpisodeScore], name: str, parts: S
     """Sum over sum, of the episodes that have both numbers."""
     top, bottom = parts
     both = [s for s in scores if s.number(top) is not None and s.number(bottom) is not None]
-    values = linearised([(s.number(top) or 0.0, s.number(bottom) or 0.0) for s in both])
+    values = linearize([(s.number(top) or 0.0, s.number(bottom) or 0.0) for s in both])
     stat = stats.mean(values)
     cell = Cell(finite(stat.value), finite(stat.stderr), len(both), failed, len(scores) - failed - len(both))
     keys = [(s.model, *cluster_of(s, table.cluster)) for s in both]

@@ -12,7 +12,7 @@ from harness.plugins.parameters import PLUGIN, Keywords, Plugin
 from .axis import meets
 from .build import build
 from .entry import LabelValues, Means, Name
-from .reads import LEAST, by_model, in_percent
+from .parse_share import DEFAULT_MIN_READ, by_model, in_percent
 from .scores import EpisodeScore
 from .spec import TableSpec, as_tuple, check
 from .table import DIGITS, Cell, Table, Unit, text
@@ -66,7 +66,7 @@ class HeadlineSpec:
     also_show: tuple[str, ...] = ()
     floor: str | Mapping[str, Any] | None = None
     ceiling: str | Mapping[str, Any] | None = None
-    min_read: float = LEAST
+    min_read: float = DEFAULT_MIN_READ
     declared: bool = True
     metrics: Mapping[str, Metric] = field(default_factory=dict, repr=False)
 
@@ -98,7 +98,7 @@ class HeadlineSpec:
             also_show=tuple(name for name in beside if name in metrics and name != table["metrics"]),
             floor=entry.get("floor"),
             ceiling=entry.get("ceiling"),
-            min_read=entry.get("min_read", LEAST),
+            min_read=entry.get("min_read", DEFAULT_MIN_READ),
             declared=bool(entry),
             metrics=metrics,
         )

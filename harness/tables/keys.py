@@ -12,7 +12,7 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from harness.plugins.manifests import Offer, offers, usable
+from harness.plugins.manifests import Offer, loadable_classes, offers
 
 if TYPE_CHECKING:
     from harness.api import Metric
@@ -116,4 +116,4 @@ def keys_in(entry: Mapping[str, Any]) -> dict[str, type[TableKey]]:
 
 def all_loaded(point: str, base: type[T]) -> dict[str, type[T]]:
     """Name → class of everything offered at a point, without classes that cannot be loaded."""
-    return {name: one for name, one in usable(point, base).items() if hasattr(one, "entry")}
+    return {name: one for name, one in loadable_classes(point, base).items() if hasattr(one, "entry")}

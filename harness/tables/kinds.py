@@ -96,7 +96,7 @@ def kind_of(entry: Any) -> tuple[type[TableKind] | None, list[tuple[str, str]]]:
     taken = [(name, name) for name, offer in offered.items() if is_key(offer) and name in entry]
     if "kind" in entry:
         if (name := entry["kind"]) not in [known for known, offer in offered.items() if not is_key(offer)]:
-            from .entry_mistakes import wrong_kind  # what only a mistake needs
+            from .entry_errors import wrong_kind  # what only a mistake needs
 
             return None, [("kind", wrong_kind(name))]
         taken.insert(0, ("kind", entry["kind"]))

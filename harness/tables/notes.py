@@ -54,7 +54,9 @@ def who_played(scores: Sequence[EpisodeScore]) -> Iterable[str]:
         yield f"{SIMULATED} simulated: {what}. This measures how answers are combined, and no model."
     played = sorted({part for name in {score.model for score in scores} for part in name.split(" + ")})
     if not {*played} <= offers("engines").keys() - offers("model_notes").keys():
-        from harness.plugins.absent import model_notes  # what only a model with another name than its engine's needs
+        from harness.plugins.missing_extensions import (
+            model_notes,  # what only a model with another name than its engine's needs
+        )
 
         yield from model_notes(played)
 

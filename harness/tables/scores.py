@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
-from harness.api import CorpusMetric, Metric, Parts, RatioMetric, Statistic, linearised
+from harness.api import CorpusMetric, Metric, Parts, RatioMetric, Statistic, linearize
 from harness.api.errors import DataError, Place, PluginError, UserError
 from harness.plugins.approvals import NotApprovedError
 from harness.storage import MARKS
 
 from . import stats
-from .reads import ReadShare
+from .parse_share import ParseShare
 from .table import SCHEMA, text
 
 NOT_RUN: Final = "not run"
@@ -192,7 +192,7 @@ class EpisodeScore:
         return cls(**{field.name: data[field.name] for field in fields(cls) if field.name in data} | shared)
 
 
-LARGEST: Final = 1e100
+MAX_LABEL_NUMBER: Final = 1e100
 """The largest number of an episode that counts. Means and variances of larger ones leave what a float holds."""
 _LINE: Final[dict[str, tuple[Any, str]]] = {
     "id": (str, "a text"),
@@ -207,7 +207,7 @@ _LINE: Final[dict[str, tuple[Any, str]]] = {
 
 def is_countable(value: float) -> bool:
     """Whether tables can count with a number: it is finite, and so are the squares of a million such and their sum."""
-    return abs(value) <= LARGEST
+    return abs(value) <= MAX_LABEL_NUMBER
 
 
 def load_scores(path: Path) -> list[EpisodeScore]:
@@ -251,7 +251,7 @@ def numbers(scores: Iterable[EpisodeScore], metric: str) -> list[float]:
     """The numbers there are, in order; of parts the values whose mean is the ratio of all of `scores` together."""
     scores = list(scores)
     if parts := all_parts(scores, metric):
-        return linearised(parts)
+        return linearize(parts)
     return [x for score in scores if (x := score.number(metric)) is not None]
 
 
@@ -362,7 +362,7 @@ def rows(
         marks: _Marks = {"uses_ground_truth": True} if any(score.uses_ground_truth for score in group) else {}
         if limited := sum(score.limited for score in group):
             marks["limited"] = limited
-        if (read := ReadShare.of(group).share) is not None:
+        if (read := ParseShare.of(group).share) is not None:
             marks["read"] = read
         for name, metric in metrics.items():
             stat = measured(metric, group, name, cluster)

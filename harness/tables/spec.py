@@ -217,9 +217,9 @@ def entry_problems(entry: Any) -> Iterator[tuple[ValuePath, str]]:
     """What is wrong with the keys and types of an entry, as `parameters.problems` says it."""
     kind, mistakes = kind_of(entry)
     if mistakes or any(problems(entry, entry_type(kind, entry))):
-        from .entry_mistakes import explained  # what only a mistake needs
+        from .entry_errors import explain_errors  # what only a mistake needs
 
-        yield from explained(entry, kind, mistakes)
+        yield from explain_errors(entry, kind, mistakes)
 
 
 _PAIRS: Final[tuple[Literal["ratio", "relative_drop"], ...]] = ("ratio", "relative_drop")

@@ -71,9 +71,9 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval | None:
 
 def _score(share: float, n: float, quantile: float) -> Interval:
     """Wilson's formula for a share of n observations."""
-    centre = (share + quantile**2 / (2 * n)) / (1 + quantile**2 / n)
+    center = (share + quantile**2 / (2 * n)) / (1 + quantile**2 / n)
     half = quantile / (1 + quantile**2 / n) * math.sqrt(share * (1 - share) / n + quantile**2 / (4 * n * n))
-    return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
+    return max(0.0, min(share, center - half)), min(1.0, max(share, center + half))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +108,13 @@ def clustered(strata: Iterable[Stratum]) -> ClusteredMean:
         return ClusteredMean(None, None, 0, 0, 0)
     means, sums, spare, certain = [], dict[Hashable, list[float]](), 0, True
     for stratum in filled:
-        centre, count = statistics.fmean(x for _, x in stratum), len({cluster for cluster, _ in stratum})
-        means.append(centre)
+        center, count = statistics.fmean(x for _, x in stratum), len({cluster for cluster, _ in stratum})
+        means.append(center)
         spare += count - 1
         certain = certain and count > 1
         scale = math.sqrt(count / max(count - 1, 1)) / len(stratum) / len(filled)
         for cluster, x in stratum:
-            sums.setdefault(cluster, []).append((x - centre) * scale)
+            sums.setdefault(cluster, []).append((x - center) * scale)
     stderr = math.hypot(*map(math.fsum, sums.values())) if certain else None
     n = sum(map(len, filled))
     return ClusteredMean(statistics.fmean(means), stderr, n, len(sums), max(min(spare, len(sums) - 1), 1))

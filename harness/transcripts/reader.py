@@ -22,20 +22,20 @@ from harness.config.project import Project, find
 from harness.config.spec import load
 from harness.engines.mock import Mock
 from harness.plugins.approvals import NotApprovedError
-from harness.runtime.manifest import META, SPEC
 from harness.runtime.prompt_reader import PromptReader
-from harness.runtime.record import read_meta
+from harness.runtime.run_json import META, SPEC
+from harness.runtime.run_schema import read_meta
 from harness.runtime.seats import seats
 from harness.runtime.sources import changed, changed_files
 from harness.runtime.steps import Recorded, Steps, by_turn, recorded_move
 from harness.runtime.verification import misstated
-from harness.storage import finished
+from harness.storage import finished_episodes
 from harness.transcripts.findings import findings
 from harness.transcripts.moves import from_journal, turns_of
 from harness.transcripts.view_api import RecordedTurn, Transcript
 
 _CONDITIONS_IN_MEMORY = 4
-_MOST_SURVEYED = 50_000  # episodes of a run whose cases are all looked at: that takes seconds
+_MAX_SURVEYED_EPISODES = 50_000  # episodes of a run whose cases are all looked at: that takes seconds
 
 
 class Transcripts:
@@ -92,7 +92,7 @@ class Transcripts:
             return
         self._is_surveyed = True
         then, planned = self.meta.get("cases"), self.meta.get("planned")
-        if not isinstance(then, dict) or (isinstance(planned, int) and planned > _MOST_SURVEYED):
+        if not isinstance(then, dict) or (isinstance(planned, int) and planned > _MAX_SURVEYED_EPISODES):
             return
         try:
             other = changed(then, survey(plan).cases)
@@ -165,12 +165,12 @@ class Transcripts:
 
     def __iter__(self) -> Iterator[Transcript]:
         """All finished episodes, one in memory at a time. Raises `DataError` for a damaged journal."""
-        for end, batches in finished.batches(*storage.journals(self.folder)):
+        for end, batches in finished_episodes.batches(*storage.journals(self.folder)):
             yield self.read(end["e"], batches, end)
 
     def find(self, episode: str) -> Transcript | None:
         """A finished episode; None if there is none of this id. Raises `DataError` for a damaged journal."""
-        for end, batches in finished.batches(*storage.journals(self.folder)):
+        for end, batches in finished_episodes.batches(*storage.journals(self.folder)):
             if end["e"] == episode:
                 return self.read(episode, batches, end)
         return None

@@ -20,7 +20,7 @@ class Context(Metric):
 
     Attributes:
         part: "base", the first prompt without the shard; "data", the shard; "communication", what the agent sent,
-            wrote, received and read, each once; "utilisation", all three divided by `window`; "peak", the agent's
+            wrote, received and read, each once; "utilization", all three divided by `window`; "peak", the agent's
             longest context divided by `window`.
         of: the "mean" over agents, or that of the agent with the least ("min") or the most ("max").
         window: the model's context window, in tokens.
@@ -29,7 +29,7 @@ class Context(Metric):
             the smallest agent of all episodes, and `of: max, quantile: 1` the largest (Tables 6 and 7).
     """
 
-    part: Literal["base", "data", "communication", "utilisation", "peak"] = "utilisation"
+    part: Literal["base", "data", "communication", "utilization", "peak"] = "utilization"
     of: Literal["mean", "min", "max"] = "mean"
     window: Annotated[int, Range(ge=1)] = 128_000
     quantile: Annotated[float, Range(ge=0, le=1)] | None = None
@@ -78,5 +78,5 @@ class Context(Metric):
             case "peak":
                 longest = max((call.input_tokens or 0) + (call.output_tokens or 0) for call in calls)
                 return longest / self.window
-            case "utilisation":
+            case "utilization":
                 return (first + communication) / self.window

@@ -25,7 +25,7 @@ from harness.extensions.yaml_tasks.expressions import (
     names,
     random_functions,
 )
-from harness.replies.with_message import ActionWithMessage, MessageLine
+from harness.replies.action_with_message import ActionWithMessage, MessageLine
 
 _WORD = re.compile(r"[^\W\d_]\w*")
 _OWN = ("facts", "options", "noop", "turn", "action")

@@ -10,15 +10,15 @@ from typing import Annotated, Any
 
 from harness.api import Action, Case, InformedPolicy, PluginError, Range, Reply, Turn, derive_seed, near, plugin
 from harness.engines.likelihoods import likelihoods_of
+from harness.extensions.panels.answer_with_confidence import AnswerWithConfidence
 from harness.extensions.panels.ballots import CandidateBallot
-from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.extensions.yaml_tasks.contract import contract_of
 from harness.replies import Choice
 
 from ._skill import Copying, Skill, copyings, skills
 
 Share = Annotated[float, Range(ge=0, le=1)]
-HELPERS = ("Coordinator", "Aggregator", "Meta", "Summariser", "Moderator", "Recruiter", "Judge")
+HELPERS = ("Coordinator", "Aggregator", "Meta", "Summarizer", "Moderator", "Recruiter", "Judge")
 """The default names of agents that protocols add to their panel."""
 
 
@@ -140,7 +140,7 @@ class Simulated(InformedPolicy):
         stated = turn.reply.style != "none" and unstated >= skill.unstated
         answer, contract = self._last_answer, contract_of(reply)
         if contract is not None:
-            answer = contract.joined(answer, {"confidence": skill.confidence(is_right, level)})
+            answer = contract.compose(answer, {"confidence": skill.confidence(is_right, level)})
         return {
             "answer": answer,
             "confidence": skill.confidence(is_right, level) if stated else None,

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 
 from harness.api import Action, Parsed
 from harness.extensions.networks.calls import Calls, Verb, filled_in
-from harness.replies.aside import without_thinking
 from harness.replies.call_marks import has_envelope
 from harness.replies.characters import literal, valid
 from harness.replies.patterns import lines
+from harness.replies.strip_reasoning import without_thinking
 
 FENCE = "```"
 _TAG = re.compile(r"[^\n`]*\n")
@@ -52,7 +52,7 @@ def fenced(text: str) -> list[str]:
 class Commands(Calls):
     """Any number of commands, in the order in which they are written. Text outside of fences is ignored, and so are
     fences within thinking (`<think>…</think>`). Calls in the format of a chat template for tools
-    (`harness.replies.written_calls`) count in place of fences.
+    (`harness.replies.text_tool_calls`) count in place of fences.
 
     A command is its verb, then its arguments, each a word, then its body: all the rest, line breaks included. For a
     verb with `line`, the argument is the rest of the first line, and the body is the text below. The last argument of a

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
-from harness.extensions.panels.with_confidence import confidence
-from harness.replies import Parsing, field_of, fields_of, spoken, unfenced
+from harness.extensions.panels.answer_with_confidence import confidence
+from harness.replies import Parsing, field_of, fields_of, strip_reasoning, unfenced
 
 LOWEST = 0.9
 """Scores must add up to more than this, and to 1 at most."""
@@ -159,7 +159,7 @@ class Scores(Reply):
 
     def parse(self, text: str) -> Parsed:
         """Parse the scores of the last such object; an error says what is missing or wrong."""
-        fields = fields_of(spoken(text), self.names)
+        fields = fields_of(strip_reasoning(text), self.names)
         scores = {name: confidence(fields.get(name)) for name in self.names}
         missing = [name for name, score in scores.items() if score is None]
         if missing:
@@ -176,7 +176,7 @@ class Scores(Reply):
 
 def _numbers(text: str, *names: str) -> list[int] | None:
     """The integers of a reply: those of its last line, else of the field that has one of these names."""
-    text = unfenced(spoken(text))
+    text = unfenced(strip_reasoning(text))
     numbers = numbers_of(text)
     field = field_of(text, *names) if numbers is None else None
     return numbers if field is None else numbers_of(field.value)

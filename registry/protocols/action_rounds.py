@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from harness.api import Action, Case, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
 from harness.extensions.networks.calls import Calls
-from harness.replies.reading import read
+from harness.replies.parse_guard import read
 
 from ._calls import SUBMIT, WAIT, CallGame, CallRounds
 

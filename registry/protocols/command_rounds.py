@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from harness.api import Case, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
-from harness.replies.reading import read
+from harness.replies.parse_guard import read
 
 from ..channels._board import Call, RefusedError
 from ._calls import SUBMIT, WAIT, CallGame, CallRounds

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from harness.api import Action, Case, Facts, Move, Outcome, Play, PluginError, Range, Task, Turn, near, plugin
-from harness.extensions.panels.calibrated import CalibratedProtocol, CalibrationEpisode
+from harness.extensions.panels.answer_with_confidence import AnswerWithConfidence
+from harness.extensions.panels.calibrated_protocol import CalibratedProtocol, CalibrationEpisode
 from harness.extensions.panels.panels import Opinion, Panel
 from harness.extensions.panels.questions import QuestionTask
-from harness.extensions.panels.with_confidence import AnswerWithConfidence
 
 from ._darkforest.belief import Backing, Belief, Term, Theta, Tie, believe
 from ._darkforest.calibration import Counts, counts_of

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from harness.api import Case, Move, Play, PluginError, Range, Task, Turn, plugin
+from harness.extensions.panels.answer_with_confidence import Style
 from harness.extensions.panels.panels import Opinion, Panel, Ties, candidate, leading, majority
 from harness.extensions.panels.peers import peer_text
 from harness.extensions.panels.traffic import Traffic
-from harness.extensions.panels.with_confidence import Style
 from harness.replies import FreeText
 
 
@@ -28,9 +28,9 @@ class Debate(Panel):
 
     Attributes:
         rounds: how often every agent answers, the first answer included.
-        summarise: whether a separate agent condenses the replies into a digest that agents see in their place: one
+        summarize: whether a separate agent condenses the replies into a digest that agents see in their place: one
             digest of all replies a round ("shared"), or one of the others' replies for each reader ("per_reader").
-        summariser: the name of that agent, which must not be on the panel. Where it fails, agents see nothing.
+        summarizer: the name of that agent, which must not be on the panel. Where it fails, agents see nothing.
         restate: whether each round restates the question.
         stop: "unanimous": stop once all have given the same answer.
         ties: which of several leading answers wins. Unreadable answers have no vote.
@@ -39,25 +39,25 @@ class Debate(Panel):
     agents: Annotated[int, Range(ge=1, le=1000)] | None = 3
     confidence: Style = "none"
     rounds: Annotated[int, Range(ge=1, le=1000)] = 2
-    summarise: Literal["none", "shared", "per_reader"] = "none"
-    summariser: str = "Summariser"
+    summarize: Literal["none", "shared", "per_reader"] = "none"
+    summarizer: str = "Summarizer"
     restate: bool = False
     stop: Literal["none", "unanimous"] = "none"
     ties: Ties = "first"
 
-    roles = ("summariser",)
+    roles = ("summarizer",)
     facts = (*Panel.facts, "votes", "tied", "adopted")
 
     def others(self) -> tuple[str, ...]:
         """The agent that writes digests, if there are any."""
-        return () if self.summarise == "none" else (self.summariser,)
+        return () if self.summarize == "none" else (self.summarizer,)
 
     def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         """Yield one batch per round, and before each but the first those of the digests."""
         members = self.members(case)
-        if self.summarise != "none" and self.summariser in members:
-            message = f"summariser {self.summariser!r} is a member of the panel"
-            raise PluginError(message, hint="Give the summariser a name of its own.", at=("summariser",))
+        if self.summarize != "none" and self.summarizer in members:
+            message = f"summarizer {self.summarizer!r} is a member of the panel"
+            raise PluginError(message, hint="Give the summarizer a name of its own.", at=("summarizer",))
         moves = yield [self.ask(task, case, agent) for agent in members]
         history = [[self.read(task, case, move) for move in moves]]
         traffic, adopted = Traffic(agents), 0
@@ -90,7 +90,7 @@ class Debate(Panel):
     ) -> Turn:
         """The turn in which an agent answers again, in its own conversation."""
         others = _others(previous, own)
-        whole = self.summarise == "none"
+        whole = self.summarize == "none"
         texts = [other.text for other in others] if whole else []
         leader = leading(others) if whole or digest else None
         replies = [other.peer_text for other in others] if whole else []
@@ -101,7 +101,7 @@ class Debate(Panel):
             "leading": leader,
         }
         peer_texts = texts if whole else [digest] if digest else []
-        writers = [other.agent for other in others] if whole else [self.summariser]
+        writers = [other.agent for other in others] if whole else [self.summarizer]
         for writer, text in zip(writers, peer_texts, strict=False):
             traffic.note(writer, [own.agent], text)
         return self.ask(task, case, own.agent, "debate", observation, peer_texts=peer_texts)
@@ -110,18 +110,18 @@ class Debate(Panel):
         self, task: Task, case: Case, previous: Sequence[Opinion], traffic: Traffic
     ) -> Generator[list[Turn], list[Move], Mapping[str, str | None]]:
         """Return reader → digest. One agent writes them all, one after another, each in a new conversation."""
-        if self.summarise == "none":
+        if self.summarize == "none":
             return {}
         digests: dict[str, str | None] = {}
-        for reader in previous[:1] if self.summarise == "shared" else previous:
-            sources = [o for o in (previous if self.summarise == "shared" else _others(previous, reader)) if o.text]
+        for reader in previous[:1] if self.summarize == "shared" else previous:
+            sources = [o for o in (previous if self.summarize == "shared" else _others(previous, reader)) if o.text]
             texts, observation = [o.text for o in sources], {"replies": [o.peer_text for o in sources]}
             for opinion in sources:
-                traffic.note(opinion.agent, [self.summariser], opinion.text)
-            turn = self.ask(task, case, self.summariser, "digest", observation, peer_texts=texts, fresh=True)
+                traffic.note(opinion.agent, [self.summarizer], opinion.text)
+            turn = self.ask(task, case, self.summarizer, "digest", observation, peer_texts=texts, fresh=True)
             [move] = yield [replace(turn, reply=FreeText())]
             digests[reader.agent] = move.action if isinstance(move.action, str) else None
-        if self.summarise == "shared":
+        if self.summarize == "shared":
             digests = dict.fromkeys((o.agent for o in previous), digests[previous[0].agent])
         return digests
 

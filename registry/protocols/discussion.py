@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from harness.api import Case, Move, Play, PluginError, Range, Task, Turn, plugin
+from harness.extensions.panels.answer_with_confidence import Style as Stated
 from harness.extensions.panels.panels import Panel, Ties
-from harness.extensions.panels.with_confidence import Style as Stated
 
 from ._discussion.decisions import Decision, decide, is_consensus, settled
 from ._discussion.hearing import Hears, check, hearing

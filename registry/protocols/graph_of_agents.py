@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeVar
 
 from harness.api import Action, Case, Move, Outcome, Play, PluginError, Range, Reply, Task, Turn, near, plugin
+from harness.extensions.panels.answer_with_confidence import Style
 from harness.extensions.panels.panels import Opinion, Panel, leading
 from harness.extensions.panels.traffic import Traffic
-from harness.extensions.panels.with_confidence import Style
 
 from ._graph import Graph, graph_of, means, waves
 from ._graph_replies import Indices, Level, Scores

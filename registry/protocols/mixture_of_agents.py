@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from harness.api import Case, Play, Range, Task, Turn, plugin
+from harness.extensions.panels.answer_with_confidence import Style
 from harness.extensions.panels.panels import Opinion, Panel, leading
 from harness.extensions.panels.peers import peer_text
 from harness.extensions.panels.traffic import Traffic
-from harness.extensions.panels.with_confidence import Style
 
 
 @plugin

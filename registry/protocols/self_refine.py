@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from harness.api import Case, Facts, Move, Play, PluginError, Range, Task, Turn, near, plugin
+from harness.extensions.panels.answer_with_confidence import AnswerWithConfidence, Style
 from harness.extensions.panels.panels import Opinion, Panel, ballot
 from harness.extensions.panels.peers import peer_text
-from harness.extensions.panels.with_confidence import AnswerWithConfidence, Style
 
 from ._feedback import OTHERWISE, AnswerAfterCritique, Feedback, split_reply
 

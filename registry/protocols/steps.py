@@ -28,8 +28,8 @@ from harness.extensions.games.worlds import SteppedTask
 from harness.extensions.networks import NeighborChannel
 from harness.extensions.panels.traffic import Traffic
 from harness.replies import Choice, Labelled, Parsing, act_of
-from harness.replies.reading import read
-from harness.replies.with_message import ActionWithMessage, MessageLine
+from harness.replies.action_with_message import ActionWithMessage, MessageLine
+from harness.replies.parse_guard import read
 
 
 @plugin

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Annotated
 
 from harness.api import Case, Play, PluginError, Range, Task, near, plugin
+from harness.extensions.panels.answer_with_confidence import Style
 from harness.extensions.panels.panels import Panel, Ties, majority
-from harness.extensions.panels.with_confidence import Style
 
 from ._team.graph import Edges, Graph, check_paths, graph_of, names_of
 from ._team.play import TeamPlay

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
-from harness.replies import spoken
+from harness.replies import strip_reasoning
 
 from ._finqa_text import ARITHMETIC, EXAMPLE, OPERATIONS, TABLE, Problem, Program, Reading, parse
 
@@ -46,7 +46,7 @@ class ProgramReply(Reply):
 
     def parse(self, text: str) -> Parsed:
         """Parse the program in `text`."""
-        plain = spoken(text).replace("\\_", "_").replace("\\#", "#")  # as Markdown escapes them
+        plain = strip_reasoning(text).replace("\\_", "_").replace("\\#", "#")  # as Markdown escapes them
         result = self._labelled(plain) or self._last(plain)
         if isinstance(result, Program):
             return Parsed(str(result))
@@ -59,7 +59,7 @@ class ProgramReply(Reply):
 
     def well_formed(self, text: str) -> bool:
         """Whether the program has its label."""
-        return _LABEL.search(spoken(text)) is not None
+        return _LABEL.search(strip_reasoning(text)) is not None
 
     def constraint(self) -> Mapping[str, Any]:
         """A regular expression of one line: the label and one to eight steps."""

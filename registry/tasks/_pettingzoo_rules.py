@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-MOST = 8_000
+MAX_CHARS = 8_000
 """Characters of rules in a prompt."""
 _FENCES = re.compile(r"^```[{]?(?:figure|python|bash|eval-rst)\b.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
 _TABLE_OF_FACTS = re.compile(r"^\|[^\n]*(?:Import|Creation)[^\n]*\n(?:\|[^\n]*\n)*", re.MULTILINE)
@@ -26,7 +26,7 @@ def rules_of(environment: Any) -> str:
         text = what.sub("", text)
     text = re.sub(r"<(?:a|/a|br|img)\b[^<>]*>|</a>", "", text)
     kept = [part for title, part in _sections(text) if not title.strip(" *").casefold().startswith(_LEFT_OUT)]
-    return re.sub(r"\n{3,}", "\n\n", "".join(kept)).strip()[:MOST]
+    return re.sub(r"\n{3,}", "\n\n", "".join(kept)).strip()[:MAX_CHARS]
 
 
 def _sections(text: str) -> list[tuple[str, str]]:

@@ -34,7 +34,7 @@ _QUICK = {"bridge": "bridge(use_double_dummy_result=False)"}
 _SLOW = ("bridge_uncontested_bidding",)
 _MOVES = 30
 """Moves of a game after which legal moves are asked for, at most."""
-_LONGEST = 300
+_MAX_MOVES = 300
 """Moves after which a game is not played to its end."""
 _GAMES = 6
 """Games that are tried for a question."""
@@ -76,7 +76,7 @@ class GameQuestions(DatasetTask):
         """Yield the questions, game by game."""
         games = self.games or [_QUICK.get(game, game) for game in playable() if game not in _SLOW]
         for game in games:
-            task = OpenSpiel(game=game, recent=_LONGEST, instances=1)
+            task = OpenSpiel(game=game, recent=_MAX_MOVES, instances=1)
             for number in range(self.questions):
                 rng = random.Random(derive_seed("game questions", split, seed, game, number))
                 kinds = [_legal, _most] if number % 2 == 0 else [_most, _legal]
@@ -111,7 +111,7 @@ def _most(task: OpenSpiel, rng: random.Random) -> Row | None:
     if not task.loaded.public:
         return None
     for _ in range(_GAMES):
-        *_, (world, _, _) = _played(task, rng, _LONGEST)
+        *_, (world, _, _) = _played(task, rng, _MAX_MOVES)
         if not world.over:
             continue
         returns = world.facts()["returns"]

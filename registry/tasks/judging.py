@@ -7,8 +7,8 @@ from dataclasses import field
 from typing import Annotated, Any, ClassVar
 
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, plugin
+from harness.extensions.judges.judge_task import RATING, JudgedTask, check_scale, judge_names, per_judge
 from harness.extensions.judges.rating import Rating
-from harness.extensions.judges.tasks import RATING, JudgedTask, check_scale, judge_names, per_judge
 
 
 @plugin

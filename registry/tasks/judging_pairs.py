@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from harness.api import Case, Facts, Outcome, Range, Reply, plugin
+from harness.extensions.judges.judge_task import JudgedTask, judge_names, per_judge
 from harness.extensions.judges.rating import Preference
-from harness.extensions.judges.tasks import JudgedTask, judge_names, per_judge
 
 
 @plugin

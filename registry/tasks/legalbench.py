@@ -11,7 +11,7 @@ from harness.api import DataError, Place, plugin
 from harness.extensions.datasets import DatasetTask
 from harness.extensions.datasets.label import canonical_label
 from harness.extensions.datasets.rows import Row
-from harness.extensions.datasets.scored import CUE
+from harness.extensions.datasets.scored_options import CUE
 
 from ._options import as_list
 

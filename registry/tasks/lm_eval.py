@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final
 
 from harness.api import Action, Case, Facts, Grading, Outcome, Parsed, PluginError, Protocol, Range, Reply, near, plugin
 from harness.extensions.lm_eval import LoadedTasks, SingleTask, load, own_examples
-from harness.extensions.lm_eval.cases import case_of, interleaved, likelihoods
 from harness.extensions.lm_eval.data import LocalData
+from harness.extensions.lm_eval.document_cases import case_of, interleaved, likelihoods
 from harness.extensions.lm_eval.proposals import proposals
 from harness.extensions.lm_eval.requests import Settings
 from harness.extensions.lm_eval.values import pairs_of
@@ -143,7 +143,7 @@ class LmEval(QuestionTask):
         if self.apply_chat_template:
             prompts = "lm_eval/chat"
         else:
-            prompts = "ensembles/standard" if issubclass(protocol, Panel) else "lm_eval/text"
+            prompts = "panels/standard" if issubclass(protocol, Panel) else "lm_eval/text"
         task = {"task": self.task, "include_path": self.include_path}
         return {"prompts": prompts, **proposals(self._tasks, protocol, task)}
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from harness.api import Range, plugin
 from harness.extensions.datasets import DatasetTask
-from harness.extensions.datasets.checks import FewshotConfig
+from harness.extensions.datasets.parameter_checks import FewshotConfig
 
 from ._options import as_list, split_options
 

@@ -26,9 +26,9 @@ from harness.extensions.yaml_tasks.expressions import (
     names,
     random_functions,
 )
-from harness.extensions.yaml_tasks.fields import ReplyEntry, ReplyFields
-from harness.extensions.yaml_tasks.tasks import DeclaredTask
+from harness.extensions.yaml_tasks.reply_fields import ReplyEntry, ReplyFields
 from harness.extensions.yaml_tasks.wordings import Wording
+from harness.extensions.yaml_tasks.yaml_task import YamlTask
 from harness.replies import act_of
 
 from ._network.answers import AnswerEntry, AnswerRule
@@ -53,7 +53,7 @@ _PROBLEM = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @plugin
-class DeclaredNetwork(DeclaredTask, NetworkTask):
+class DeclaredNetwork(YamlTask, NetworkTask):
     """A problem on networks, declared in YAML: what agents know, what they are asked, what must hold.
 
     Expressions know the network: `agents`, `edges` (pairs of neighbors, each once), `neighbors[a]`, `degree[a]` and `n`

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from harness.api import Case, Facts, Outcome, PluginError, Protocol, Range, Reply, plugin
+from harness.extensions.games.game_task import GameTask, player_names
 from harness.extensions.games.legal import LegalAction
-from harness.extensions.games.tasks import GameTask, player_names
 
 from ._openspiel.example import ExampleState
 from ._openspiel.listing import games

@@ -14,7 +14,7 @@ from harness.extensions.games.environments import Actions, Environment, Environm
 
 from ._pettingzoo_rules import rules_of, seats_in_words
 
-LARGEST = 10_000
+MAX_NUMBERS = 10_000
 """Numbers of an observation: chess has 7,104; images have hundreds of thousands."""
 
 
@@ -144,8 +144,10 @@ class _Cycle(Environment):
 
         seen = self.inner.observe(self.inner.agent_selection)
         seen = numpy.asarray(seen.get("observation") if isinstance(seen, Mapping) else seen)
-        if seen.size > LARGEST:
-            what = f"{self.task.env} shows {seen.size:,} numbers at a time, as an image has; the most is {LARGEST:,}"
+        if seen.size > MAX_NUMBERS:
+            what = (
+                f"{self.task.env} shows {seen.size:,} numbers at a time, as an image has; the most is {MAX_NUMBERS:,}"
+            )
             raise PluginError(what, at=("env",))
         text = numpy.array2string(seen * 1, threshold=10**6, max_line_width=200, separator=",")
         return f"{self.inner.render()}\n\n{text}" if self.inner.render_mode == "ansi" else text

@@ -35,9 +35,9 @@ from harness.extensions.yaml_tasks.expressions import (
     names,
     random_functions,
 )
-from harness.extensions.yaml_tasks.fields import ReplyEntry, ReplyFields
-from harness.extensions.yaml_tasks.tasks import DeclaredTask
+from harness.extensions.yaml_tasks.reply_fields import ReplyEntry, ReplyFields
 from harness.extensions.yaml_tasks.wordings import Wording
+from harness.extensions.yaml_tasks.yaml_task import YamlTask
 
 FORMS = {
     "integer": INTEGER, "number": NUMBER, "text": TEXT, "truth": TRUTH, "integers": INTEGERS, "numbers": NUMBERS,
@@ -68,7 +68,7 @@ class CutEntry(TypedDict, total=False):
 
 
 @plugin
-class Sharded(DeclaredTask, ShardedTask):
+class Sharded(YamlTask, ShardedTask):
     """A question about data that is cut into shards, one per agent. Expressions say what is drawn and what is right.
 
     An instance depends on `problem`, `agents`, `items`, the seed and its own number, and on what is drawn. The right

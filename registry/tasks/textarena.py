@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Outcome, PluginError, Protocol, Range, Turn, plugin
-from harness.extensions.games.tasks import GameTask, player_names
+from harness.extensions.games.game_task import GameTask, player_names
 from harness.extensions.games.textarena import ClockedGame, ExampleGame, Public, TextWorld, catalog, listed
 from harness.replies import FreeText
 

@@ -24,10 +24,10 @@ from harness.api import (
     UserError,
     plugin,
 )
-from harness.extensions.blame.who_broke_it.asked import asked_about
+from harness.extensions.blame.who_broke_it.reader_opinions import asked_about
 from harness.extensions.blame.who_broke_it.teams import BrokenTeams, RecordedEpisode, transcript
 from harness.extensions.panels.questions import Question, QuestionTask
-from harness.replies import fields_of, spoken
+from harness.replies import fields_of, strip_reasoning
 
 _ASKED = """{n} agents have worked on a task together, and they have failed. One single move made them fail: had its \
 agent done there what it should have, and all others as they did, the group would have succeeded. Below is what \
@@ -90,7 +90,7 @@ class Accusation(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The last AGENT and TURN that a text says outside of its thinking, in any case."""
-        stated = fields_of(_OUTSIDE.sub(_apart, spoken(text)), ["agent", "turn"])
+        stated = fields_of(_OUTSIDE.sub(_apart, strip_reasoning(text)), ["agent", "turn"])
         found = {name: str(value).strip(" \t*_`\"'.[]") for name, value in stated.items()}
         named = found.get("agent", "").casefold()
         agent = next((one for one in dict.fromkeys(self.turns) if one.casefold() == named), None)

@@ -10,16 +10,16 @@ from typing import Annotated, Any, Literal
 from harness.api import Case, Facts, Outcome, PluginError, Range, Reply, derive_seed, plugin
 from harness.extensions.games.worlds import SteppedTask
 from harness.extensions.yaml_tasks.expressions import Expression, ExpressionError, is_number, names, random_functions
-from harness.extensions.yaml_tasks.fields import ReplyEntry
-from harness.extensions.yaml_tasks.tasks import DeclaredTask
+from harness.extensions.yaml_tasks.reply_fields import ReplyEntry
 from harness.extensions.yaml_tasks.wordings import Wording
+from harness.extensions.yaml_tasks.yaml_task import YamlTask
 
 from ._world.rules import ActionEntry, Rules
 from ._world.states import DeclaredState
 
 
 @plugin
-class DeclaredWorld(DeclaredTask, SteppedTask):
+class DeclaredWorld(YamlTask, SteppedTask):
     """A small stepped world in YAML: state, what agents see, actions with effects, and scores, as expressions.
 
     Names in expressions: `agents` (their names), `n` (how many), what `draw` and `state` name, each variable of `own`

@@ -9,7 +9,7 @@ from typing import Any
 from harness.api import Action, Case, Protocol, Task, plugin
 from harness.extensions.networks.sharded import ShardedTask
 from harness.extensions.viewer.scenes import agents_at, brief, count, edges_of, places, verdict
-from harness.replies.reading import read
+from harness.replies.parse_guard import read
 from harness.transcripts.view_api import (
     Edge,
     Node,

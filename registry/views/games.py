@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.api import Protocol, Task, plugin
-from harness.extensions.games.ends import alike, winners
-from harness.extensions.games.tasks import GameTask
+from harness.extensions.games.game_result import alike, winners
+from harness.extensions.games.game_task import GameTask
 from harness.extensions.viewer.scenes import agents_acting, brief, count, messages, ring
 from harness.transcripts.view_api import RecordedTurn, Scene, Sheet, Transcript, View
 
-_NAMED = 6  # agents whose actions a caption names
-_LISTED = 200  # moves that the sheet lists
+_MAX_NAMED_AGENTS = 6  # agents whose actions a caption names
+_MAX_LISTED_MOVES = 200  # moves that the sheet lists
 _TEXT = 4000  # characters of a text that a player saw
 _ENDS = {"limit": "The time is up", "over": "The game is over"}
 
@@ -52,15 +52,17 @@ class Games(View):
             done |= words
             moves += [(str(len(moves) + 1), agent, brief(text, 80)) for agent, text in words.items()]
             named = ", ".join(f"{agent}: {brief(text, 60)}" for agent, text in words.items())
-            caption = f"{named if len(words) <= _NAMED else count(len(words), 'player') + ' act'}."
+            caption = f"{named if len(words) <= _MAX_NAMED_AGENTS else count(len(words), 'player') + ' act'}."
             facts: dict[str, str] = {}
-            seen = tuple(sheet for turn in turns[:_NAMED] if (sheet := _text(turn)) is not None)
+            seen = tuple(sheet for turn in turns[:_MAX_NAMED_AGENTS] if (sheet := _text(turn)) is not None)
             if number == len(rounds) - 1 and transcript.finished and transcript.outcome is not None:
                 returns = transcript.outcome.facts.get("returns")
                 end = f"{_ENDS.get(str(transcript.outcome.facts.get('end')), 'The game ends')}."
                 caption, facts = " ".join(filter(None, (caption, end, winners(returns)))), _returns(returns)
                 seen = _ends(transcript) or seen
-            listed = Sheet("Moves, the last one first", ("", "player", "move"), tuple(reversed(moves[-_LISTED:])))
+            listed = Sheet(
+                "Moves, the last one first", ("", "player", "move"), tuple(reversed(moves[-_MAX_LISTED_MOVES:]))
+            )
             yield Scene(
                 caption, agents_acting(where, turns, done), (), sent_messages, sheets=(*seen, listed), facts=facts
             )
@@ -81,7 +83,7 @@ def _ends(transcript: Transcript) -> tuple[Sheet, ...]:
     last = transcript.outcome.last if transcript.outcome is not None else None
     if last is None:
         return ()
-    states = {agent: str(last(agent).get("state") or "")[:_TEXT] for agent in transcript.agents[:_NAMED]}
+    states = {agent: str(last(agent).get("state") or "")[:_TEXT] for agent in transcript.agents[:_MAX_NAMED_AGENTS]}
     return tuple(
         Sheet(f"The end, as {', '.join(agents)} saw it", ("",), ((text,),)) for agents, text in alike(states).items()
     )

@@ -8,10 +8,10 @@ from typing import Any
 
 from harness.api import Action, Case, Protocol, Task, plugin
 from harness.engines.likelihoods import shares
+from harness.extensions.panels.answer_with_confidence import split_confidence
 from harness.extensions.panels.panels import Panel, candidate
 from harness.extensions.panels.questions import QuestionTask
 from harness.extensions.panels.traffic import EVERY_OTHER
-from harness.extensions.panels.with_confidence import split_confidence
 from harness.extensions.viewer.scenes import brief, count, ring, verdict
 from harness.transcripts.view_api import (
     Bars,

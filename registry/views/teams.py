@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.api import Action, Facts, Protocol, Task, plugin
+from harness.extensions.panels.answer_with_confidence import split_confidence
 from harness.extensions.panels.questions import QuestionTask
-from harness.extensions.panels.with_confidence import split_confidence
 from harness.extensions.viewer.scenes import Positions, agents_at, brief, count, ring, verdict
 from harness.transcripts.view_api import (
     Bars,
@@ -25,8 +25,8 @@ from ._answers import Answers
 _COLUMNS = 10
 """The most levels that are drawn as columns; seats of a longer team stand on a ring."""
 _ROWS = 16
-_MOST_MESSAGES = 400
-_SHORT = 24
+_MAX_MESSAGES = 400
+_MAX_LAST_LINE_CHARS = 24
 """Characters of a last line, such as a signal, that stands beside its seat."""
 _VERBS = {"work": "writes", "deliver": "answers", "rate": "rates"}
 _PLURALS = {"work": "write", "deliver": "answer", "rate": "rate"}
@@ -52,7 +52,7 @@ class Teams(View):
             team.take(turns)
             last = number == len(rounds) - 1 and transcript.finished
             yield team.scene(
-                team.caption(turns, len(sent_messages), last), turns, tuple(sent_messages[:_MOST_MESSAGES]), last
+                team.caption(turns, len(sent_messages), last), turns, tuple(sent_messages[:_MAX_MESSAGES]), last
             )
 
 
@@ -83,7 +83,7 @@ class _Team:
                 if self.compared.key(answer) is not None:
                     self.answers[turn.agent], self.texts[turn.agent] = answer, brief(answer)
             elif lines := said.strip().splitlines():
-                self.texts[turn.agent] = lines[-1] if len(lines[-1]) <= _SHORT else ""
+                self.texts[turn.agent] = lines[-1] if len(lines[-1]) <= _MAX_LAST_LINE_CHARS else ""
 
     def caption(self, turns: Sequence[RecordedTurn], read: int, last: bool) -> str:
         """What happened, in a sentence or two."""

@@ -13,7 +13,7 @@ from harness.transcripts.view_api import RecordedTurn, Scene, SentMessage, Sheet
 from ..tasks.world import DeclaredWorld
 
 _ENDS = {"deadlock": "The episode ends in a deadlock", "limit": "The time is up", "over": "The game is over"}
-_NAMED = 6  # agents whose actions a caption names
+_MAX_NAMED_AGENTS = 6  # agents whose actions a caption names
 
 
 @plugin
@@ -51,7 +51,9 @@ class Worlds(View):
             steps.append(str(step))
             rows = {agent: (*row, brief(cells.get(agent), 60)) for agent, row in rows.items()}
             caption = ", ".join(f"{agent} {brief(words, 60)}" for agent, words in cells.items())
-            caption = f"Step {step}: {caption if len(cells) <= _NAMED else count(len(cells), 'agent') + ' act'}."
+            caption = (
+                f"Step {step}: {caption if len(cells) <= _MAX_NAMED_AGENTS else count(len(cells), 'agent') + ' act'}."
+            )
             if number == len(rounds) - 1 and transcript.finished:
                 end = transcript.outcome.facts.get("end") if transcript.outcome is not None else None
                 caption = f"{caption} {_ENDS.get(str(end), verdict(transcript)).rstrip('.')}."

@@ -19,7 +19,7 @@ from harness.config.project import builtin
 from harness.config.prompts import PromptSet
 from harness.engines.mock import Mock
 from harness.extensions.networks.calls import Calls
-from harness.replies.called import Called
+from harness.replies.tool_reply import ToolReply
 from harness.runtime.steps import Steps
 from tests.core.replies.every_form import FEEDBACK, FORMS
 from tests.helpers import shipped
@@ -72,7 +72,7 @@ def examples_in(form: Reply, text: str) -> dict[str, Action]:
 
 def says_something(form: Reply, action: Action) -> bool:
     """Whether an action is more than idle: a call that says nothing, or is refused, is not an answer."""
-    if isinstance(form, (Called, Calls)) or (
+    if isinstance(form, (ToolReply, Calls)) or (
         isinstance(action, list) and action and isinstance(action[0], dict) and "call" in action[0]
     ):
         return any("error" not in call and len(call) > 1 for call in action or ())

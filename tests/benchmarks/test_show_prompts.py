@@ -19,8 +19,8 @@ from harness.config import spec as specs
 from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.evaluation.load_run import load_run
-from harness.extensions.judges.plans import FOLDER
-from harness.extensions.panels.fitted_files import load_parameters
+from harness.extensions.judges.judge_plans import FOLDER
+from harness.extensions.panels.calibration_files import load_parameters
 from harness.transcripts.view_api import RecordedTurn, Transcript
 from tests.helpers import shipped
 from tests.helpers.commands import invoke

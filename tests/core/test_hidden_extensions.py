@@ -21,7 +21,7 @@ from harness import evaluate
 from harness.api.errors import SetupError
 from harness.cli import main
 from harness.config.prompts import PromptSet
-from harness.plugins import absent, manifests
+from harness.plugins import manifests, missing_extensions
 from harness.tables.notes import of_episodes
 from harness.tables.scores import EpisodeScore
 from tests.helpers.statements import nodes
@@ -88,8 +88,8 @@ def _started(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_index_is_that_of_the_manifests() -> None:
     command = "python -m harness.plugins.manifests > harness/shipped.toml"
-    assert absent.INDEX.read_text("utf-8") == absent.index(), command
-    assert [*absent._index()] == SHIPPED  # the file reads back
+    assert missing_extensions.INDEX.read_text("utf-8") == missing_extensions.index(), command
+    assert [*missing_extensions._index()] == SHIPPED  # the file reads back
 
 
 def test_the_first_command_works_without_all_others(tmp_path: Path) -> None:
@@ -200,8 +200,8 @@ def test_no_extension_needs_itself_by_way_of_others() -> None:
 def test_an_extension_that_lacks_another_is_not_offered() -> None:
     with hiding("games"):
         assert not {"agents", "games", "yaml_tasks"} & manifests.extensions().keys()
-        assert absent.missing()["agents"] == "needs the extension games"
-        assert absent.missing()["games"].startswith("is not installed: pip install")
+        assert missing_extensions.missing()["agents"] == "needs the extension games"
+        assert missing_extensions.missing()["games"].startswith("is not installed: pip install")
 
 
 SHIP = {

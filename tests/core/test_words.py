@@ -35,9 +35,9 @@ KNOWN: dict[str, int] = {
     "plugins/approvals.py": 1,
     "replies/answers.py": 1,  # these two: words that models write
     "replies/extract.py": 2,
-    "runtime/record.py": 1,
+    "runtime/run_schema.py": 1,
     "runtime/_tool_calls.py": 1,
-    "runtime/manifest.py": 6,
+    "runtime/run_json.py": 6,
     "runtime/open_episodes.py": 2,
     "runtime/options.py": 2,
     "transcripts/reader.py": 1,  # a key of run.json

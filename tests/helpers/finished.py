@@ -21,7 +21,7 @@ PANEL = {
         "terms": ["confidence"],
         "coordinate": "never",
     },
-    "prompts": "ensembles/standard",
+    "prompts": "panels/standard",
     "metrics": ["score"],
     "tables": [{"title": "Right", "rows": "model", "metrics": "score"}],
 }

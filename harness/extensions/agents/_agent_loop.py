@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from harness.extensions.agents._agent_log import AgentLog
 
 T = TypeVar("T")
-_PATIENCE = 1.0
+_BLOCKED_SECONDS = 1.0
 """Seconds within which a loop must answer before it counts as blocked."""
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
@@ -67,7 +67,7 @@ def _answers(loop: asyncio.AbstractEventLoop) -> bool:
         loop.call_soon_threadsafe(answered.set)
     except RuntimeError:  # closed
         return False
-    return answered.wait(_PATIENCE)
+    return answered.wait(_BLOCKED_SECONDS)
 
 
 async def is_blocked(loop: asyncio.AbstractEventLoop) -> bool:
@@ -80,7 +80,7 @@ async def is_blocked(loop: asyncio.AbstractEventLoop) -> bool:
 
     try:
         loop.call_soon_threadsafe(answer)
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_BLOCKED_SECONDS):
             await asyncio.wrap_future(answered)
     except TimeoutError:
         return True

@@ -26,11 +26,18 @@ from harness.engines.child_reaper import MarkedReaper
 from harness.engines.engine_output import one_line
 from harness.extensions.agents._agent_log import AgentLog
 from harness.extensions.agents._process_slots import ProcessSlots
-from harness.extensions.agents.conversations import LONGEST, ONLY, Conversation, Conversations, question_of, read_reply
+from harness.extensions.agents.conversations import (
+    MAX_REPLY_CHARS,
+    ONLY,
+    Conversation,
+    Conversations,
+    question_of,
+    read_reply,
+)
 
-LINE = 8 * LONGEST
+LINE = 8 * MAX_REPLY_CHARS
 """Bytes of a line that a program may write."""
-GRACE = 1.0
+EXIT_SECONDS = 1.0
 """Seconds that a process has to end when its input ends."""
 MARK = "HARNESS_AGENTS"
 """The environment variable by which the processes of a run are known, and all that they start."""
@@ -295,7 +302,7 @@ class AgentProcess(asyncio.SubprocessProtocol):
         if stdin is not None:
             stdin.close()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(GRACE):
+            async with asyncio.timeout(EXIT_SECONDS):
                 await asyncio.shield(self.is_gone)
         self.kill()
         await self.is_gone
@@ -316,7 +323,7 @@ class AgentProcess(asyncio.SubprocessProtocol):
     async def _drained(self) -> None:
         """Wait until all that it wrote is here: until it is gone and its pipes are at their end."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(GRACE / 4):
+            async with asyncio.timeout(EXIT_SECONDS / 4):
                 await asyncio.shield(self.is_gone)
                 while any(self._is_open(fd) for fd in (1, 2)):
                     self._news = asyncio.get_running_loop().create_future()

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 P = TypeVar("P", bound=Hashable)
 
 
-PATIENCE = 0.05
+WAIT_SECONDS = 0.05
 """Seconds without a busy process after which those that wait are let in: the next turns may be about to be asked."""
 
 
@@ -91,7 +91,7 @@ class ProcessSlots(Generic[P]):
             youngest = max(self._idle, key=self._idle.__getitem__)
             if self._idle[youngest] < self._waiting[0][0]:
                 if not self._is_busy() and self._stuck is None:
-                    self._stuck = asyncio.get_running_loop().call_later(PATIENCE, self._unblock)
+                    self._stuck = asyncio.get_running_loop().call_later(WAIT_SECONDS, self._unblock)
                 return
             self._make_room(youngest)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _INSTALLED = ("/usr/bin", "/usr/lib", "/usr/sbin", str(Path(sys.executable).resolve()))
 """What only an administrator changes, and this Python."""
-_MOST_FILES = 1_000
+_MAX_FILES = 1_000
 """Files of an agent's package that count."""
 
 
@@ -100,7 +100,7 @@ class Agent(Engine, NeedsApproval):
         """The agent's code: its package in your folders or its module; of a command the files that it names."""
         here = Path.cwd()
         if self.call:
-            files = calls.files_of(self.call.partition(":")[0], _MOST_FILES)
+            files = calls.files_of(self.call.partition(":")[0], _MAX_FILES)
         else:
             files = [p for word in self._words if (p := _file(here / word)) and p.is_relative_to(here)]
         return [file for file in files if os.access(file, os.R_OK)]
@@ -248,7 +248,7 @@ def _named_files(words: Sequence[str]) -> list[Path]:
             parts = [word, word.partition("=")[2], *shlex.split(word.replace(";", " "))]
             for part in filter(None, parts):
                 path = Path(part).expanduser().resolve()
-                inside = sorted(path.rglob("*"))[:_MOST_FILES] if path.is_dir() and len(path.parts) > 2 else [path]
+                inside = sorted(path.rglob("*"))[:_MAX_FILES] if path.is_dir() and len(path.parts) > 2 else [path]
                 found += [file for file in inside if file.is_file() and os.access(file, os.R_OK)]
     return [file for file in found if not any(map(file.is_relative_to, _INSTALLED))]
 

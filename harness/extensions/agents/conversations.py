@@ -12,7 +12,7 @@ from harness.api.errors import RequestError
 from harness.api.printable import cut
 from harness.extensions.openai.wire import count_of
 
-LONGEST = 1_000_000
+MAX_REPLY_CHARS = 1_000_000
 """Characters of a reply."""
 _DEAREST = 1e9
 """USD that a reply may say it cost; more is a mistake."""
@@ -129,12 +129,12 @@ def read_answer(answer: Any) -> Completion:
     text = facts["text"]
     if not isinstance(text, str):
         raise RequestError(f"a reply must be text, found {type(text).__name__}: {_preview(text)}")
-    if str.__len__(text) > LONGEST:
-        raise RequestError(f"a reply has at most {LONGEST:,} characters, found {str.__len__(text):,}")
+    if str.__len__(text) > MAX_REPLY_CHARS:
+        raise RequestError(f"a reply has at most {MAX_REPLY_CHARS:,} characters, found {str.__len__(text):,}")
     reasoning, reason, latency = (facts.get(name) for name in ("reasoning", "finish_reason", "latency"))
     return Completion(
         text=_plain(text),
-        reasoning=_plain(reasoning)[:LONGEST] or None if isinstance(reasoning, str) else None,
+        reasoning=_plain(reasoning)[:MAX_REPLY_CHARS] or None if isinstance(reasoning, str) else None,
         finish_reason=_plain(reason)[:40] if isinstance(reason, str) else None,
         latency=_number(latency),
         cost=_number(facts.get("cost")),

@@ -13,16 +13,16 @@ from harness.api.printable import clean_name
 from harness.checks.estimate import estimate
 from harness.config.plan import Plan
 from harness.engines.tool_calls import storable
-from harness.extensions.agents._human_ends import end_state, ended
+from harness.extensions.agents._game_end import end_state, ended
 from harness.extensions.agents._human_terminal import SharedTerminal, can_read, is_terminal
-from harness.extensions.agents.conversations import LONGEST, Conversations
-from harness.extensions.games.ends import alike
-from harness.replies.reading import read
+from harness.extensions.agents.conversations import MAX_REPLY_CHARS, Conversations
+from harness.extensions.games.game_result import alike
+from harness.replies.parse_guard import read
 from harness.runtime.players import ModelPlayer
 
-_MOST_LISTED = 60
+_MAX_LISTED_MOVES = 60
 """Legal moves that a list shows."""
-_LONGEST_NAME = 40
+_MAX_NAME_CHARS = 40
 
 
 @plugin
@@ -41,9 +41,9 @@ class Human(Engine):
     asks_people: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if len(self.name) > _LONGEST_NAME or self.name != clean_name(self.name).strip():
+        if len(self.name) > _MAX_NAME_CHARS or self.name != clean_name(self.name).strip():
             message = f"name={self.name!r:.80} is not a name"
-            raise SetupError(message, hint=f"Write a word or two, {_LONGEST_NAME} characters at most.", at=("name",))
+            raise SetupError(message, hint=f"Write a word or two, {_MAX_NAME_CHARS} characters at most.", at=("name",))
         self._conversations = Conversations()
         self._terminal: SharedTerminal | None = None
         self._questions = self._unreadable = 0
@@ -158,7 +158,7 @@ class Human(Engine):
                 raise KeyboardInterrupt
             if text is None:
                 raise EngineFatalError(f"standard input ended before the answer {request.id}")
-            text = storable(text[:LONGEST])
+            text = storable(text[:MAX_REPLY_CHARS])
             if not self.help or request.reply is None:
                 return text
             error = read(request.reply, text).error
@@ -199,10 +199,10 @@ def _listed(moves: Sequence[str]) -> str:
     """Moves with their numbers in columns, without a label that all of them have."""
     start = "".join(moves[0].partition(": ")[:2])
     label = len(start) if ": " in start and all(move.startswith(start) for move in moves) else 0
-    names = [" ".join(move[label:].split()) for move in moves[:_MOST_LISTED]]
+    names = [" ".join(move[label:].split()) for move in moves[:_MAX_LISTED_MOVES]]
     cells = [f"[{i}] {name}" for i, name in enumerate(names, 1)]
     width = max(map(len, cells)) + 2
     columns = max(1, shutil.get_terminal_size().columns // width)
     rows = (cells[i : i + columns] for i in range(0, len(cells), columns))
     lines = ["".join(f"{cell:{width}}" for cell in row).rstrip() for row in rows]
-    return "\n".join([*lines, f"… ({len(moves)} in all)"] if len(moves) > _MOST_LISTED else lines)
+    return "\n".join([*lines, f"… ({len(moves)} in all)"] if len(moves) > _MAX_LISTED_MOVES else lines)

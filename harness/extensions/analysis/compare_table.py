@@ -14,8 +14,8 @@ from harness.tables.spec import TableSpec
 from harness.tables.table import Cell, Row, Table, text
 
 from . import paired
-from .kinds import Compare
 from .paired_table import PairedRow, cells, columns, in_words, is_clustered
+from .table_kinds import Compare
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def _notes(
     )
     yield from in_words([test.row for test in tests])
     if is_clustered(test.row for test in tests):
-        yield f"Errors treat {clusters_in_words(table)} as one observation (clustered)."
+        yield f"Standard errors treat {clusters_in_words(table)} as one observation (clustered)."
     if alone := sum(test.keys - test.row.test.n for test in tests):
         every = sum(test.keys for test in tests)
         yield f"{alone} of {every} combinations of {keys} have numbers on one side only and are in no pair."

@@ -9,24 +9,24 @@ from typing import Any, Final
 
 from harness.api.errors import DataError
 from harness.api.printable import cut
-from harness.config.spec import SHOWN
+from harness.config.spec import DISPLAY_KEYS
 from harness.extensions.analysis import paired
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, text
 from harness.tables.notes import clusters_in_words
 
 from .paired_table import PairedRow, cells, columns, in_words, is_clustered
-from .sides import RunPart
+from .run_pair import RunPart
 
 Key = tuple[str, ...]
 """What makes a pair: the values of the labels that both sides sweep, and the case."""
 Digest = Mapping[tuple[str, str], str]
 """(condition, case) → a digest of what the case asks."""
 
-MOST_CASES: Final = 10
+MAX_CASES: Final = 10
 """How many cases that differ are listed."""
-_LONGEST: Final = 60
+_MAX_VALUE_CHARS: Final = 60
 """Characters of a value that differs."""
-_UNNAMED: Final = (*SHOWN, "models", "generation_kwargs", "executor", "baseline", "calibrate")
+_UNNAMED: Final = (*DISPLAY_KEYS, "models", "generation_kwargs", "executor", "baseline", "calibrate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def differences(a: RunPart, b: RunPart, pairs: Pairs) -> Table:
     elif a.label is not None:
         lines = {a.label: (a.name, b.name), **lines}
     rows = [
-        Row({"what": what}, (what, cut(one, _LONGEST), cut(other, _LONGEST)), ())
+        Row({"what": what}, (what, cut(one, _MAX_VALUE_CHARS), cut(other, _MAX_VALUE_CHARS)), ())
         for what, (one, other) in lines.items()
     ]
     notes = () if rows else ("Nothing that was recorded differs: model, spec, prompts, sampling, code and versions.",)
@@ -195,7 +195,8 @@ def spec_changes(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, 
 def changes_in_words(changes: Mapping[str, tuple[Any, Any]], most: int = 4) -> str:
     """`task.size 25 → 1; limit – → 3`; of many the first."""
     words = [
-        f"{path} {cut(text(one), _LONGEST)} → {cut(text(other), _LONGEST)}" for path, (one, other) in changes.items()
+        f"{path} {cut(text(one), _MAX_VALUE_CHARS)} → {cut(text(other), _MAX_VALUE_CHARS)}"
+        for path, (one, other) in changes.items()
     ]
     return "; ".join(words[:most]) + (f"; {len(words) - most} more" if len(words) > most else "")
 
@@ -313,7 +314,7 @@ def most_different(a: RunPart, b: RunPart, pairs: Pairs, headline: HeadlineSpec)
     names = ("Episode",) if one_id else ("Episode of A", "Episode of B")
     rows = [
         Row({"a": x, "b": y}, (x,) if one_id else (x, y), tuple(Cell(value, n=1) for value in numbers))
-        for x, y, *numbers in found[:MOST_CASES]
+        for x, y, *numbers in found[:MAX_CASES]
     ]
     notes = [f"{len(found)} of {len(both)} pairs differ in {headline.table.title}; these differ most."]
     folders = {"A": a.run.folder, "B": b.run.folder} if a.run.folder != b.run.folder else {"A and B": a.run.folder}

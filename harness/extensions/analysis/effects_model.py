@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from harness.tables.stats import Interval, t_quantile
 
-MOST_LEVELS: Final = 60
+MAX_LEVELS: Final = 60
 """So many values may a label have whose effect is estimated."""
 _ZERO: Final = 1e-14
 """A variance below this share of the numbers' variance is one of rounding."""
@@ -20,9 +20,9 @@ def many_levels(effects: Sequence[str], values: Mapping[str, Sequence[Any]]) -> 
     """What is wrong with labels of too many values: numbers that count, such as those of cases."""
     counts = {label: len({str(value) for value in values.get(label, ())}) for label in effects}
     return [
-        f"effects: {label} has {count} values, and {MOST_LEVELS} are the most: use where, or another label"
+        f"effects: {label} has {count} values, and {MAX_LEVELS} are the most: use where, or another label"
         for label, count in counts.items()
-        if count > MOST_LEVELS
+        if count > MAX_LEVELS
     ]
 
 

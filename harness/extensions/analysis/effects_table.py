@@ -19,7 +19,7 @@ from harness.tables.spec import TableSpec
 from harness.tables.table import Cell, Column, NumberForm, Row, Table, text
 
 from .effects_model import Fit, Term, fit, many_levels
-from .kinds import Effects
+from .table_kinds import Effects
 
 _COLUMNS: Final[dict[str, tuple[str, NumberForm]]] = {
     "n": ("n", "count"),

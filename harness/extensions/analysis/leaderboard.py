@@ -300,11 +300,11 @@ def _by_value(runs: Sequence[RunScores], values: Sequence[str]) -> str:
 
 def listed(names: Sequence[str], join: str = ", ") -> str:
     """The names, joined; of many the first and how many more there are."""
-    more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES + 1 else []
-    return join.join([*shortened(names[:_MOST_NAMES] if more else names).values(), *more])
+    more = [f"{len(names) - _MAX_NAMES} more"] if len(names) > _MAX_NAMES + 1 else []
+    return join.join([*shortened(names[:_MAX_NAMES] if more else names).values(), *more])
 
 
-_MOST_NAMES: Final = 5
+_MAX_NAMES: Final = 5
 """How many names a list shows."""
 
 

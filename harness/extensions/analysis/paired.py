@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from harness.api import Parts, linearised
+from harness.api import Parts, linearize
 from harness.tables import stats
 from harness.tables.scores import EpisodeScore, all_parts, cluster_of, numbers
 
-FEWEST: Final = 6
+MIN_PAIRS: Final = 6
 """So many clusters must differ before the test can come to p < 0.05: the smallest p of n clusters is 2 / 2^n."""
-_MOST_SUMS: Final = 2**18
+_MAX_SUMS: Final = 2**18
 """How many different sums are listed."""
 _GRID: Final = 2**15
 _NORMAL: Final = 0.01
@@ -76,7 +76,7 @@ def paired(strata: Iterable[stats.Stratum], width: float = math.inf, *, binary: 
             ends = stats.interval(filled, (-width, width), shares=False)
     if ends and pvalue is not None and stat.value is not None:
         ends = _agreeing(ends, stat.value, pvalue)
-    smallest = detectable(stat.stderr, stat.df) if stat.stderr and stat.clusters >= FEWEST else None
+    smallest = detectable(stat.stderr, stat.df) if stat.stderr and stat.clusters >= MIN_PAIRS else None
     if smallest is not None and smallest > width:
         smallest = None
     return PairedTest(stat.value, pvalue, ends, smallest, stat.n, stat.clusters)
@@ -94,11 +94,11 @@ def _adjusted(stat: stats.ClusteredMean, width: float) -> stats.Interval:
     """Student's t interval of the clusters and two more, at −`width` and `width`."""
     mean, error, count = stat.value or 0.0, stat.stderr or 0.0, stat.clusters
     squares = error * error * count * (count - 1) + count * mean * mean + 2 * width * width
-    centre = count * mean / (count + 2)
+    center = count * mean / (count + 2)
     half = stats.t_quantile(count + 1) * math.sqrt(
-        max(0.0, squares - (count + 2) * centre * centre) / (count + 1) / (count + 2)
+        max(0.0, squares - (count + 2) * center * center) / (count + 1) / (count + 2)
     )
-    return max(-width, min(mean, centre - half)), min(width, max(mean, centre + half))
+    return max(-width, min(mean, center - half)), min(width, max(mean, center + half))
 
 
 def _agreeing(ends: stats.Interval, value: float, pvalue: float) -> stats.Interval:
@@ -151,7 +151,7 @@ def _tail(sizes: Sequence[float], seen: float) -> float:
     sums: Any = numpy.zeros(1)
     shares: Any = numpy.ones(1)
     for size, count in counts.items():
-        if len(sums) * (count + 1) > _MOST_SUMS:
+        if len(sums) * (count + 1) > _MAX_SUMS:
             break
         heads = numpy.arange(count + 1)
         every = numpy.add.outer(sums, size * (2 * heads - count)).ravel()
@@ -268,4 +268,4 @@ def number(group: Group, metric: str) -> Number | None:
 def values(sides: Sequence[Number]) -> list[float]:
     """One number a pair, so that their mean is that of the side: of parts the ratio of all pairs together."""
     parts = [side for side in sides if isinstance(side, tuple)]
-    return linearised(parts) if parts else [side for side in sides if not isinstance(side, tuple)]
+    return linearize(parts) if parts else [side for side in sides if not isinstance(side, tuple)]

@@ -95,10 +95,10 @@ def in_words(rows: Sequence[PairedRow]) -> Iterable[str]:
         yield f"p: exact two-sided sign-flip test of {what}; p (Holm): after Holm's correction for {every}."
     if any(test.pvalue is None and test.clusters > 1 for test in tests):
         yield "No p: the sides differ in no pair."
-    if few := {test.clusters for test in tests if 0 < test.clusters < paired.FEWEST}:
+    if few := {test.clusters for test in tests if 0 < test.clusters < paired.MIN_PAIRS}:
         number = max(few)
         what = f"{'cluster' if clustered else 'pair'}{'' if number == 1 else 's'}"
-        yield f"{number} {what} cannot show a difference: {paired.FEWEST} must differ before p can be below 0.05."
+        yield f"{number} {what} cannot show a difference: {paired.MIN_PAIRS} must differ before p can be below 0.05."
     if any(test.detectable is not None for test in tests):
         yield "detectable: the smallest difference that a t test finds with 80 % power at 0.05, at as many pairs."
     if any(test.detectable is None and test.interval for test in tests):

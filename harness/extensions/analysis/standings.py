@@ -14,8 +14,8 @@ from harness.extensions.analysis.published_beside import other_coverage
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, stats, text
 from harness.tables.cost import Prices, cost
 from harness.tables.notes import clusters_in_words
+from harness.tables.parse_share import ParseShare
 from harness.tables.published_figures import PublishedTable
-from harness.tables.reads import ReadShare
 from harness.tables.scores import cluster_of
 from harness.tables.table import words_of
 
@@ -301,7 +301,7 @@ def _rows(headline: HeadlineSpec, scores: Sequence[EpisodeScore], prices: Prices
             beside={name: cells[model] for name, cells in beside.items()},
             usd=_usd([*groups[model].values()], prices, cell.failed),
             clusters=len({cluster_of(s, headline.table.cluster) for s in counted(groups[model].values())}),
-            read=ReadShare.of(groups[model].values()).share,
+            read=ParseShare.of(groups[model].values()).share,
             limited=sum(score.limited for score in groups[model].values()),
         )
         for model, cell in headline.cells(selected).items()
@@ -417,9 +417,9 @@ def _rank_notes(pairs: _Pairs, what: str) -> Iterable[str]:
             f"Too few {what} to separate any two models: they have at most {most} in common, and {needed} must differ "
             f"before p can be below 0.05{corrected}."
         )
-    elif few := sum(0 < clusters < paired.FEWEST for clusters in pairs.clusters):
+    elif few := sum(0 < clusters < paired.MIN_PAIRS for clusters in pairs.clusters):
         yield (
-            f"{few} of {every} pairs of models cannot be separated: they have fewer than {paired.FEWEST} {what} in "
+            f"{few} of {every} pairs of models cannot be separated: they have fewer than {paired.MIN_PAIRS} {what} in "
             "common, so p cannot be below 0.05."
         )
 

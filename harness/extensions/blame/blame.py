@@ -18,18 +18,18 @@ from harness.config.building import Reference, policy_name, split
 from harness.config.permissions import check_execution
 from harness.config.project import Project
 from harness.evaluation.run import Run
-from harness.extensions.replay.course import Rehearsal
-from harness.extensions.replay.kept import Kept
-from harness.extensions.replay.key import MODEL
-from harness.extensions.replay.parent import Parent
+from harness.extensions.replay.base_run import BaseRun
+from harness.extensions.replay.recorded_engine import RecordedEngine
 from harness.extensions.replay.reference import engines_of, reference_of, try_policy
+from harness.extensions.replay.replay_key import MODEL
+from harness.extensions.replay.simulation import Simulation
 from harness.plugins import approvals
 from harness.runtime.session import session
 from harness.tables import EpisodeScore
 from harness.tables.headline import Better
 
 from .blame_tables import Blame
-from .verdict import BlameVerdict, Search, effort, is_worse, verdict
+from .blame_verdict import BlameVerdict, Search, effort, is_worse, verdict
 
 OnVerdict = Callable[[BlameVerdict | None, int], None]
 """Called with every verdict and how many there will be; once with None before the first."""
@@ -98,7 +98,7 @@ def blamed(
             )
         _check_samples(looked, sample, samples)
         trials = [
-            {one: Rehearsal(parent, one, looked.reference, looked.metric, kept, sandbox, n) for one in names}
+            {one: Simulation(parent, one, looked.reference, looked.metric, kept, sandbox, n) for one in names}
             for n in range(sample, sample + samples)
         ]
         with session() as this:
@@ -158,7 +158,7 @@ class _Scope:
     `is_relative`: only the reference's number says which of these failed; `most` of them are wanted.
     """
 
-    parent: Parent
+    parent: BaseRun
     names: list[str]
     reference: Callable[[], Policy] | None
     label: str
@@ -179,7 +179,7 @@ def _look(
 ) -> _Scope:
     """Arguments and errors as in `blamed`."""
     folder = run.folder if isinstance(run, Run) else run
-    parent = Parent.open(folder, project or (run.project if isinstance(run, Run) else None))
+    parent = BaseRun.open(folder, project or (run.project if isinstance(run, Run) else None))
     check_execution(parent.plan, allow_code_execution, sandbox, playing=False)
     reference = _reference(parent, by)
     name = choice.metric or parent.run.headline.metric
@@ -271,7 +271,7 @@ def planned(
         async def count() -> list[tuple[int, int, int, int, int, int]]:
             counts, failed = list[tuple[int, int, int, int, int, int]](), 0
             for one in looked.names:
-                rehearsal = Rehearsal(looked.parent, one, looked.reference, looked.metric, kept, sandbox)
+                rehearsal = Simulation(looked.parent, one, looked.reference, looked.metric, kept, sandbox)
                 if looked.is_relative and await is_worse(rehearsal, search) is False:
                     counts.append((0, 0, rehearsal.courses, rehearsal.courses, 0, 0))
                     continue
@@ -288,9 +288,9 @@ def planned(
 
 
 async def _verdicts(
-    samples: Sequence[Mapping[str, Rehearsal]],
+    samples: Sequence[Mapping[str, Simulation]],
     search: Search,
-    kept: Mapping[str, Kept],
+    kept: Mapping[str, RecordedEngine],
     on_verdict: OnVerdict,
     looked: _Scope,
 ) -> list[tuple[list[BlameVerdict], int]]:
@@ -321,7 +321,7 @@ async def _verdicts(
     return results
 
 
-def _engines(parent: Parent, model: Engine | None, max_calls: int | None) -> dict[str, Kept]:
+def _engines(parent: BaseRun, model: Engine | None, max_calls: int | None) -> dict[str, RecordedEngine]:
     """Who answers models' turns: the record, and where a prompt is another one the model, or those of the spec."""
     plan = parent.plan
     asked = model is not None or max_calls is not None  # what the spec names is asked where asking is meant
@@ -332,7 +332,7 @@ def _engines(parent: Parent, model: Engine | None, max_calls: int | None) -> dic
     return engines
 
 
-def _chosen(parent: Parent, choice: _Choice, metric: str, lower: bool, best: float | None) -> list[str]:
+def _chosen(parent: BaseRun, choice: _Choice, metric: str, lower: bool, best: float | None) -> list[str]:
     """The episodes to look at: those named, or those that failed, or a sample of these. Raises `DataError`.
 
     `best`: the best number there is; None: all may have failed, and come in the order of the sample.
@@ -363,7 +363,7 @@ def _chosen(parent: Parent, choice: _Choice, metric: str, lower: bool, best: flo
     return names
 
 
-def _reference(parent: Parent, by: Reference | None) -> Callable[[], Policy] | None:
+def _reference(parent: BaseRun, by: Reference | None) -> Callable[[], Policy] | None:
     if by == MODEL:
         return None
     given = by if by is not None else parent.run.headline.ceiling
@@ -374,5 +374,5 @@ def _reference(parent: Parent, by: Reference | None) -> Callable[[], Policy] | N
     return reference_of(parent.plan, given, _at(parent, by))
 
 
-def _at(parent: Parent, by: Reference | None) -> Place:
+def _at(parent: BaseRun, by: Reference | None) -> Place:
     return parent.plan.spec.place("headline", "ceiling") if by is None else Place("--reference")

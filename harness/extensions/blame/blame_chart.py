@@ -16,16 +16,16 @@ from harness.extensions.charts.failures import ENGINE, LIMIT, TRUNCATED, UNREADA
 from harness.extensions.charts.sources import ChartOptions, Material
 from harness.extensions.charts.style import label, ticks
 from harness.extensions.replay.changes import without_messages
-from harness.storage import finished
+from harness.storage import finished_episodes
 
+from .blame_verdict import words_of
 from .findings import KeptVerdict, kept_of
-from .verdict import words_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WAYS = ("round", "agent", "group", "turn", "failure")
-_MOST_BARS = 40
+_MAX_BARS = 40
 
 
 def blame_chart(material: Material, choice: ChartOptions) -> Chart:
@@ -66,7 +66,7 @@ def blame_chart(material: Material, choice: ChartOptions) -> Chart:
         said = "; ".join(f"{n} episodes: {words}" for words, n in found.most_common())
         raise DataError(f"no move decides an episode ({said})")
     named = sorted(counts.items(), key=lambda item: (int(item[0]), 0) if by == "round" else (0, -item[1]))
-    shown, rest = named[:_MOST_BARS], len(named) - _MOST_BARS
+    shown, rest = named[:_MAX_BARS], len(named) - _MAX_BARS
 
     title = "kind of failure" if by == "failure" else by
 
@@ -103,7 +103,7 @@ def _kinds(folder: Path, verdicts: Mapping[str, KeptVerdict]) -> dict[str, str]:
     """Episode → what was wrong with its first decisive move."""
     first = {name: one.named[0] for name, one in verdicts.items() if one.named}
     kinds = {}
-    for end, batches in finished.batches(*storage.journals(folder), episodes={*first}):
+    for end, batches in finished_episodes.batches(*storage.journals(folder), episodes={*first}):
         moves = [move for batch in batches for move in batch]
         at = first[end["e"]]
         own = [move for move in moves if move.agent == at.agent]

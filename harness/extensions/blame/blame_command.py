@@ -18,16 +18,16 @@ from harness.cli.output import show, write
 from harness.cli.progress import Progress
 from harness.cli.usage import Parser
 from harness.evaluation.load_run import load_run
-from harness.extensions.replay.command import add_model, policy_of
-from harness.extensions.replay.course import Deviation
+from harness.extensions.replay.replay_command import add_model, policy_of
+from harness.extensions.replay.simulation import Deviation
 
 from .blame import blamed, planned
 from .blame_tables import Blame, of_episodes
+from .blame_verdict import BlameVerdict
 from .findings import keep
 from .opinions import opinion_table, opinions_json, read_opinions
-from .verdict import BlameVerdict
 
-_SHOWN = 20
+_MAX_SHOWN_EPISODES = 20
 
 
 def options(command: Parser) -> None:
@@ -128,7 +128,7 @@ def blame(options: argparse.Namespace) -> int:
         return 0
     compared = [opinion_table(found, opinions)] if opinions else []
     shown = found.episodes
-    tables = [*compared, *found.tables, shown] if len(shown.rows) <= _SHOWN else [*compared, *found.tables]
+    tables = [*compared, *found.tables, shown] if len(shown.rows) <= _MAX_SHOWN_EPISODES else [*compared, *found.tables]
     show(tables, options.format, f"What made {found.run.spec.name} fail", options.output)
     return 0
 

@@ -14,12 +14,12 @@ from harness.api.printable import clean_name, cut
 from harness.evaluation.run import Run
 from harness.tables import Cell, Column, Row, Table
 
-from .samples import spread
-from .verdict import WORDS, BlameVerdict
+from .blame_verdict import WORDS, BlameVerdict
+from .sample_spread import spread
 
 _NUMBERS = ("Decisive", "Share", "Alone", "Last")
-_MOST_NAMED, _MOST_MESSAGES = 5, 20
-_LONGEST = 300  # characters of an error
+_MAX_NAMED, _MAX_MESSAGES = 5, 20
+_MAX_ERROR_CHARS = 300  # characters of an error
 _PASSED = "{} did not fail: the reference does no better"
 
 
@@ -61,7 +61,7 @@ class Blame:
         """How many episodes of the run raised, and have no outcome to explain, in a sentence; None if none did."""
         if not self.errors:
             return None
-        first, verb = cut(clean_name(self.errors[0]), _LONGEST), "has" if len(self.errors) == 1 else "have"
+        first, verb = cut(clean_name(self.errors[0]), _MAX_ERROR_CHARS), "has" if len(self.errors) == 1 else "have"
         of = f"{len(self.errors)} of {of_episodes(len(self.run.scores))} raised and {verb}"
         return f"{of} no outcome that could be explained, as by: {first}"
 
@@ -115,8 +115,8 @@ class Blame:
             return self._often()
         rows = []
         for one in self.verdicts:
-            who = ", ".join(f"{clean_name(d.place[0])} at turn {d.number}" for d in one.named[:_MOST_NAMED])
-            who += f", {len(one.named) - _MOST_NAMED} more" if len(one.named) > _MOST_NAMED else ""
+            who = ", ".join(f"{clean_name(d.place[0])} at turn {d.number}" for d in one.named[:_MAX_NAMED])
+            who += f", {len(one.named) - _MAX_NAMED} more" if len(one.named) > _MAX_NAMED else ""
             how = "" if not one.named else "any one" if one.single and len(one.named) > 1 else "together"
             how = "alone" if len(one.named) == 1 else how
             last = "" if one.last_chance is None else str(one.last_chance)
@@ -150,8 +150,8 @@ class Blame:
         for name, own in verdicts.items():
             counts = Counter(f"{clean_name(d.place[0])} at turn {d.number}" for one in own for d in one.named)
             decided = f"{sum(one.finding == 'blamed' for one in own)} of {len(self.samples)} samples"
-            often = ", ".join(f"{move} ({n})" for move, n in counts.most_common(_MOST_NAMED))
-            more = f", {len(counts) - _MOST_NAMED} more" if len(counts) > _MOST_NAMED else ""
+            often = ", ".join(f"{move} ({n})" for move, n in counts.most_common(_MAX_NAMED))
+            more = f", {len(counts) - _MAX_NAMED} more" if len(counts) > _MAX_NAMED else ""
             rows.append(Row({"episode": name}, (clean_name(name), decided, often + more), ()))
         names = ("Episode", "Decided in", "Decisive moves (in how many samples)")
         return Table("Episodes", ("episode", "finding", "moves"), (), (), tuple(rows), row_names=names)
@@ -227,8 +227,8 @@ def _shared(label: str, found: dict[str, list[list[float]]], title: str, notes: 
 def _foremost(messages: Table) -> Table:
     """The rows of the greatest effects."""
     rows = sorted(messages.rows, key=lambda row: -abs(row.cells[0].value or 0))
-    more = [f"Not shown: {len(rows) - _MOST_MESSAGES} more."] if len(rows) > _MOST_MESSAGES else []
-    return replace(messages, rows=tuple(rows[:_MOST_MESSAGES]), notes=(*messages.notes, *more))
+    more = [f"Not shown: {len(rows) - _MAX_MESSAGES} more."] if len(rows) > _MAX_MESSAGES else []
+    return replace(messages, rows=tuple(rows[:_MAX_MESSAGES]), notes=(*messages.notes, *more))
 
 
 def _counted(label: str, counts: Mapping[Any, int], title: str) -> Table:

@@ -21,12 +21,12 @@ from harness.api.errors import BudgetSpentError, SpecError, near
 from harness.config.building import Reference, policy_name
 from harness.config.plan import Plan
 from harness.config.project import Project
-from harness.evaluation.post_run import After, Play
+from harness.evaluation.post_run import Play, PostRun
 from harness.evaluation.rescore import rescored
 from harness.evaluation.run import Run
-from harness.extensions.replay.course import Rehearsal
-from harness.extensions.replay.parent import Parent
+from harness.extensions.replay.base_run import BaseRun
 from harness.extensions.replay.reference import engines_of, reference_of, try_policy
+from harness.extensions.replay.simulation import Simulation
 from harness.plugins.parameters import PLUGIN, Keywords, Plugin
 from harness.runtime.options import Options
 from harness.runtime.session import session
@@ -34,15 +34,15 @@ from harness.tables import EpisodeScore, HeadlineSpec
 from harness.tables.stats import t_quantile
 
 from .blame_tables import of_episodes
+from .blame_verdict import Search, shares
 from .shares import Share
-from .verdict import Search, shares
 
 FILE = "credit.json"
 """In the folder of a run: key → episode → [its number, agent → credit, or None where that is not known]."""
 
 _log = logging.getLogger(__name__)
-_SHOWN = 20
-_LARGEST = 256 << 20  # bytes of the file
+_MAX_SHOWN = 20
+_MAX_FILE_BYTES = 256 << 20  # bytes of the file
 
 Credits = dict[str, list[Any]]
 
@@ -89,7 +89,7 @@ class CreditMetric(Metric):
         return sum(own) if own else None
 
 
-class Crediting(After):
+class Crediting(PostRun):
     """Plays the episodes of a run without some of its agents, for its metrics `credit`."""
 
     @classmethod
@@ -143,7 +143,7 @@ class Crediting(After):
         if not self.is_waiting(done):
             return _with_credits(done, _read(done.folder))
         found = _read(done.folder)
-        parent = Parent.open(done.folder, plan.project)
+        parent = BaseRun.open(done.folder, plan.project)
         for metric in _metrics(done.metrics).values():
             key, of = _key(metric, done.headline), _of(metric, done.headline)
             known = found.setdefault(key, {})
@@ -177,7 +177,7 @@ def _check(plan: Plan) -> None:
 
 
 async def _credited(
-    parent: Parent, names: Sequence[str], metric: CreditMetric, plan: Plan, options: Options, found: Credits
+    parent: BaseRun, names: Sequence[str], metric: CreditMetric, plan: Plan, options: Options, found: Credits
 ) -> None:
     """Add the episodes' credits to `found`; without those that a model would have to be asked for."""
     headline = HeadlineSpec.of(plan.spec.data, plan.metrics)
@@ -192,7 +192,7 @@ async def _credited(
         for number, name in enumerate(names):
             if number * 10 // len(names) > (number - 1) * 10 // len(names):
                 _log.info(f"credits: {number:,} of {of_episodes(len(names))} played again")
-            rehearsal = Rehearsal(parent, name, reference, of, kept, options.sandbox)
+            rehearsal = Simulation(parent, name, reference, of, kept, options.sandbox)
             search = Search(permutations=metric.permutations, seed=derive_seed(parent.plan.seed, "credit", name))
             own: Mapping[str, Share] | None = None
             if not spent:
@@ -231,7 +231,7 @@ def _key(metric: CreditMetric, headline: HeadlineSpec) -> str:
 
 def _read(folder: Path) -> dict[str, Credits]:
     """What is known; what is damaged counts as unknown. Raises `DataError` where it is no file, or huge."""
-    raw = storage.read_own(folder / FILE, _LARGEST)
+    raw = storage.read_own(folder / FILE, _MAX_FILE_BYTES)
     try:
         found = json.loads(raw or b"{}")
     except (ValueError, RecursionError):
@@ -263,14 +263,14 @@ def _by_agent(name: str, known: Credits, scores: Iterable[EpisodeScore]) -> Iter
             credits.setdefault(agent, []).append(value)
     ordered = sorted(credits.items(), key=lambda item: -fmean(item[1]))
     width = max((len(agent) for agent, _ in ordered), default=0)
-    for agent, own in ordered[:_SHOWN]:
+    for agent, own in ordered[:_MAX_SHOWN]:
         spread = ""
         if len(own) > 1 and any(own):
             half = t_quantile(len(own) - 1) * stdev(own) / math.sqrt(len(own))
             spread = f"  [{fmean(own) - half:.3f}, {fmean(own) + half:.3f}]"
         yield f"{name} of {agent.ljust(width)}  {fmean(own):7.3f}{spread}  {of_episodes(len(own))}"
-    if len(ordered) > _SHOWN:
-        yield f"{name}: {len(ordered) - _SHOWN} more agents, in {FILE}"
+    if len(ordered) > _MAX_SHOWN:
+        yield f"{name}: {len(ordered) - _MAX_SHOWN} more agents, in {FILE}"
 
 
 def _are_credits(found: object) -> bool:

@@ -17,20 +17,20 @@ from harness import storage
 from harness.api import Move, as_text
 from harness.api.errors import DataError, Place
 from harness.api.printable import clean_name, cut
-from harness.storage import finished
+from harness.storage import finished_episodes
 from harness.storage.files import write_atomically
 from harness.storage.locks import Lock
 from harness.transcripts.view_api import Finding, Transcript, TurnFinding
 
-from .verdict import words_of
+from .blame_verdict import words_of
 
 FILE = "blame.json"
 _FORMAT = 1
-_LARGEST = 256 << 20  # bytes of the file
+_MAX_FILE_BYTES = 256 << 20  # bytes of the file
 _LOCK = f".{FILE}.lock"
 _TRIES, _PAUSE = 200, 0.05  # of taking the lock; seconds between two of them
-_LONGEST = 100  # characters of a reference with its parameters
-_NAMED = 8  # moves that a sentence names
+_MAX_REFERENCE_CHARS = 100  # characters of a reference with its parameters
+_MAX_NAMED_MOVES = 8  # moves that a sentence names
 _STRANGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)  # by JSON of someone else
 
 
@@ -50,7 +50,7 @@ def keep(folder: Path, *found: Mapping[str, Any]) -> None:
     names = {one["episode"] for sample in found for one in sample["episodes"]}
     digests = {
         end["e"]: _digest(move for batch in batches for move in batch)
-        for end, batches in finished.batches(*storage.journals(folder), episodes=names)
+        for end, batches in finished_episodes.batches(*storage.journals(folder), episodes=names)
     }
     lock = _locked(folder)
     try:
@@ -107,7 +107,7 @@ def _named(entry: Mapping[str, Any]) -> str:
     """The reference: its label, or its name with its parameters, which tell two of the same name apart."""
     by, policy = str(entry["by"]), entry.get("policy") or {}
     parameters = [f"{key}: {as_text(value)}" for key, value in policy.items() if key != "use"]
-    return by if "label" in policy or not parameters else cut(f"{by} ({', '.join(parameters)})", _LONGEST)
+    return by if "label" in policy or not parameters else cut(f"{by} ({', '.join(parameters)})", _MAX_REFERENCE_CHARS)
 
 
 def verdicts_of(folder: Path) -> dict[str, list[int]]:
@@ -166,7 +166,7 @@ def kept_of(folder: Path, metric: str, episodes: Collection[str]) -> tuple[str, 
             continue
     current = {
         end["e"]: _digest(move for batch in batches for move in batch)
-        for end, batches in finished.batches(*storage.journals(folder), episodes={*found})
+        for end, batches in finished_episodes.batches(*storage.journals(folder), episodes={*found})
     }
     return by, {name: one for name, one in found.items() if current.get(name) == digests[name]}
 
@@ -202,7 +202,7 @@ def _parsed(file: Path, time: int, size: int) -> Mapping[str, Any]:
 
 def _load(file: Path) -> Mapping[str, Any]:
     """As `_read`, without a cache."""
-    raw = storage.read_own(file, _LARGEST)
+    raw = storage.read_own(file, _MAX_FILE_BYTES)
     if raw is None:
         return {}
     try:
@@ -252,7 +252,9 @@ def _finding(one: Mapping[str, Any], metric: str, by: str, transcript: Transcrip
 
 def _sentence(finding: str, decisive: Mapping[int, str], alone: bool, by: str) -> str:
     named = [f"{agent} at turn {turn}" for turn, agent in decisive.items()]
-    who = ", ".join(named[:_NAMED]) + (f" and {len(named) - _NAMED} more" if len(named) > _NAMED else "")
+    who = ", ".join(named[:_MAX_NAMED_MOVES]) + (
+        f" and {len(named) - _MAX_NAMED_MOVES} more" if len(named) > _MAX_NAMED_MOVES else ""
+    )
     if finding != "blamed" or not named:
         words = words_of(finding)
         return f"{words[0].upper()}{words[1:]}."

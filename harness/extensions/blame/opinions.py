@@ -13,9 +13,9 @@ from harness.api.printable import clean_name
 from harness.tables import Cell, Column, Row, Table
 from harness.tables.table import NumberForm
 
+from .blame_label import BlameLabel
 from .blame_tables import Blame
-from .labels import BlameLabel
-from .who_broke_it.asked import opinions_of_run
+from .who_broke_it.reader_opinions import opinions_of_run
 
 MAX_RATERS = 100
 _COLUMNS: Final[dict[str, NumberForm]] = {

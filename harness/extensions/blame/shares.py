@@ -29,7 +29,7 @@ Worth = Callable[[Coalition], Awaitable[tuple[Fraction, Coalition]]]
 
 Interval = tuple[float | None, float | None]
 
-MOST_EXACT = 6
+MAX_EXACT_AGENTS = 6
 """Agents that deviate, up to which all their coalitions are played: 64 courses."""
 
 
@@ -78,11 +78,11 @@ class AgentGame:
         nothing, whole = await self.worth(frozenset()), await self.worth(everyone)
         marginals: dict[str, list[Fraction]] | None = None
         played: set[str] | None = None
-        while played != self.deviating and len(self.deviating) <= MOST_EXACT:
+        while played != self.deviating and len(self.deviating) <= MAX_EXACT_AGENTS:
             played = set(self.deviating)
             for coalition in _subsets(sorted(played)):
                 await self.worth(frozenset(coalition))
-        if len(self.deviating) <= MOST_EXACT:
+        if len(self.deviating) <= MAX_EXACT_AGENTS:
             values = await self._exact(sorted(self.deviating))
         else:
             marginals = await self._sampled(permutations, seed)

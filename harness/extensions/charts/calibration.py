@@ -17,10 +17,10 @@ from harness.api.errors import DataError
 from harness.config.plan import episode_id
 from harness.engines.likelihoods import shares
 from harness.extensions.charts.style import FAINT, guide, label, labels, legend, look
+from harness.extensions.panels.answer_with_confidence import split_confidence
 from harness.extensions.panels.panels import Panel, candidate
 from harness.extensions.panels.questions import is_right, score_of
-from harness.extensions.panels.with_confidence import split_confidence
-from harness.storage import finished
+from harness.storage import finished_episodes
 from harness.tables import text
 from harness.tables.stats import wilson
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BINS = 10
-_FEW = 5
+_MIN_ANSWERS = 5
 
 
 class _Bins:
@@ -66,7 +66,7 @@ def calibration(material: Material, choice: ChartOptions) -> Chart:
     agents = dict.fromkeys(agent for tally in material.tallies for agent in tally.stated)
     by = choice.by
     if by is None:
-        by = "model" if len(material.models) > 1 or not 1 < len(agents) <= _FEW else "agent"
+        by = "model" if len(material.models) > 1 or not 1 < len(agents) <= _MIN_ANSWERS else "agent"
     elif by != "agent":
         material.way(by)
     series: dict[str, _Bins] = {}
@@ -138,7 +138,7 @@ def _answers(source: ChartRun) -> Iterator[tuple[str, str, float, bool]]:
         games[episode_id(condition, case, repeat)] = (condition.task, case)
     verdicts: dict[tuple[int, str, str], bool] = {}
     answers: dict[tuple[str, str], Action] = {}  # of agents whose confidence is a turn of its own
-    for _, line in chain.from_iterable(map(finished.confirmed, storage.journals(source.folder))):
+    for _, line in chain.from_iterable(map(finished_episodes.confirmed, storage.journals(source.folder))):
         if line.get("k") != "move" or (game := games.get(line["e"])) is None:
             continue
         (task, case), action, key = game, line.get("a"), (line["e"], line["s"])

@@ -35,7 +35,7 @@ COLORS: Final = {
     FAILED: "#8C6BB1",
 }
 _PARTIAL: Final = ("score", "partial")
-_MOST_BARS: Final = 40
+_MAX_BARS: Final = 40
 
 
 def failures(material: Material, choice: ChartOptions) -> Chart:
@@ -53,8 +53,8 @@ def failures(material: Material, choice: ChartOptions) -> Chart:
             simulated.add(group)
     if not counts:
         raise DataError("no episode was played: nothing to count")
-    if len(counts) > _MOST_BARS:
-        message = f"{material.shown(by)} has {len(counts)} values, and {_MOST_BARS} bars are as many as one can read"
+    if len(counts) > _MAX_BARS:
+        message = f"{material.shown(by)} has {len(counts)} values, and {_MAX_BARS} bars are as many as one can read"
         raise DataError(message, hint="Choose another label with --by.")
     kinds = [kind for kind in COLORS if any(count[kind] for count in counts.values())]
     names = {

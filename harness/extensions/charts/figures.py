@@ -20,7 +20,7 @@ _Tidy = Sequence[dict[str, Any]]
 _TICKS = 10
 _NUMBERED = 16
 """Up to so many columns of a heat map have their numbers in the cells."""
-_LONGEST = 22
+_MAX_TICK_CHARS = 22
 _SHADES = ("#f3f6fa", "#6baed6", "#08306b")
 
 
@@ -101,8 +101,8 @@ def _heat(table: Table) -> Figure:
     axis.invert_yaxis()
     axis.spines[:].set_visible(False)
     axis.tick_params(length=0)
-    heads = labels([" / ".join(filter(None, column.names)) for column in table.columns], _LONGEST)
-    names = labels([" / ".join(row.names) + (" †" if row.published else "") for row in table.rows], _LONGEST)
+    heads = labels([" / ".join(filter(None, column.names)) for column in table.columns], _MAX_TICK_CHARS)
+    names = labels([" / ".join(row.names) + (" †" if row.published else "") for row in table.rows], _MAX_TICK_CHARS)
     axis.set_xticks([i + 0.5 for i in range(across)], heads, rotation=60, ha="right", rotation_mode="anchor")
     axis.set_yticks([i + 0.5 for i in range(down)], names)
     axis.set_ylabel(clean_name(" / ".join(table.row_names)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.api.errors import DataError, near
-from harness.extensions.charts.messages import counted
+from harness.extensions.charts.message_counts import counted
 from harness.extensions.charts.style import FAINT, compact, label, labels
 from harness.extensions.panels.traffic import EVERY_OTHER
 
@@ -17,8 +17,8 @@ from .tally import Tally
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_NAMED = 24
-_MOST_ROWS = 400
+_MAX_NAMED_AGENTS = 24
+_MAX_ROWS = 400
 
 
 def heatmap(material: Material, choice: ChartOptions) -> Chart:
@@ -43,7 +43,7 @@ def heatmap(material: Material, choice: ChartOptions) -> Chart:
         if choice.episode
         else (f"mean of {episodes:,} episodes of {condition}" if episodes > 1 else f"the episode of {condition}")
     )
-    named = len(agents) <= _NAMED
+    named = len(agents) <= _MAX_NAMED_AGENTS
 
     def paint(figure: Figure) -> None:
         from matplotlib import colormaps
@@ -84,7 +84,7 @@ def heatmap(material: Material, choice: ChartOptions) -> Chart:
         f"Messages from each agent (down) to each other agent (across): {what}, model {label(model)}. {_count(total)} "
         f"messages an episode; most from {label(busiest[0])} to {label(busiest[1])}, {_count(busiest[2])}.",
         ("sender", "receiver", "messages an episode"),
-        tuple(sorted(rows, key=lambda row: -row[2])[:_MOST_ROWS]),
+        tuple(sorted(rows, key=lambda row: -row[2])[:_MAX_ROWS]),
         paint,
         height=3.0,
     )

@@ -164,6 +164,6 @@ def _cell(value: Any) -> str:
 
 def page_of_runs(runs: Sequence[Run], tables: Iterable[Table], description: str = "") -> str:
     """All about finished runs, as `report_page`."""
-    from harness.extensions.charts.command import material
+    from harness.extensions.charts.plot_command import material
 
     return report_page(material(runs), tables, description)

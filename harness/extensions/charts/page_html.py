@@ -36,7 +36,7 @@ section { margin-bottom: 2.5rem; }
 .wide + .wide, .notes + .wide { margin-top: 1.2rem; }
 .notes { color: var(--dim); font-size: .9em; padding-left: 1.2rem; }
 """
-_LONGEST: Final = 4_000
+_MAX_CELL_CHARS: Final = 4_000
 _PUBLISHED: Final = ' class="published"'
 
 
@@ -91,7 +91,7 @@ def table_html(table: Table, kind: str = "") -> str:
 def plain_table(columns: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "") -> str:
     """A small table of texts; the first column has the rows' names."""
     header = "".join(f'<th scope="col">{safe(column)}</th>' for column in columns)
-    body = "".join(f"<tr>{_cells([clean_name(cell[:_LONGEST]) for cell in row], 1)}</tr>\n" for row in rows)
+    body = "".join(f"<tr>{_cells([clean_name(cell[:_MAX_CELL_CHARS]) for cell in row], 1)}</tr>\n" for row in rows)
     return _framed(f"<thead><tr>{header}</tr></thead>", body, kind)
 
 
@@ -124,4 +124,4 @@ def _cells(row: Sequence[str], names: int, best: Collection[int] = ()) -> str:
 
 def safe(value: str) -> str:
     """A name as HTML shows it, of a long one its first 4,000 characters."""
-    return escape(clean_name(cut(value, _LONGEST)))
+    return escape(clean_name(cut(value, _MAX_CELL_CHARS)))

@@ -15,7 +15,7 @@ from harness.tables import text
 
 from .page_html import plain_table, safe
 
-_LONGEST: Final = 2_000
+_MAX_VALUE_CHARS: Final = 2_000
 _SPEC: Final = 20_000
 
 
@@ -40,7 +40,7 @@ def command(meta: Mapping[str, Any]) -> str | None:
     words = [str(word) for word in meta.get("command") or []]
     if not words or not ("harness" in Path(words[0]).parts[-2:] and Path(words[0]).name in ("harness", "__main__.py")):
         return None
-    return shlex.join(["harness", *words[1:]])[:_LONGEST]
+    return shlex.join(["harness", *words[1:]])[:_MAX_VALUE_CHARS]
 
 
 def _facts(meta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -69,7 +69,7 @@ def _facts(meta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     }
     for name, value in rows.items():
         if value not in (None, {}, [], False, {"model": {}}):
-            yield name, cut(_plain(value), _LONGEST)
+            yield name, cut(_plain(value), _MAX_VALUE_CHARS)
 
 
 def _plain(value: Any) -> str:

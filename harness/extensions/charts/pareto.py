@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DIRECT = 8
-_SHORT = 18
+_MAX_LABEL_CHARS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,11 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
         axis.step(
             [p.cost for p in stairs], [p.value for p in stairs], where="post", color=FAINT, linestyle="--", zorder=1
         )
-        direct = len(points) <= _DIRECT and all(len(point.name) <= _SHORT for point in points) and not _touch(points)
+        direct = (
+            len(points) <= _DIRECT
+            and all(len(point.name) <= _MAX_LABEL_CHARS for point in points)
+            and not _touch(points)
+        )
         middle = sorted(point.cost for point in points)[len(points) // 2]
         names = labels(point.name for point in points)
         for i, point in enumerate(points):

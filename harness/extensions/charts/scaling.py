@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DIRECT = 4
-_SHORT = 16
+_MAX_LABEL_CHARS = 16
 _WIDE = 16
 
 
@@ -65,7 +65,7 @@ def scaling(material: Material, choice: ChartOptions) -> Chart:
         axis.set_xlabel(label(axis_name))
         axis.set_ylabel(f"{label(headline.name)} {ARROWS[headline.better]}")
         ends = {line[-1]["x"] for line in lines.values()}
-        if 1 < len(lines) <= _DIRECT and max(map(len, names)) <= _SHORT and len(ends) == 1:
+        if 1 < len(lines) <= _DIRECT and max(map(len, names)) <= _MAX_LABEL_CHARS and len(ends) == 1:
             last = [
                 (line[-1]["value"], name, look(i)["color"])
                 for i, (name, line) in enumerate(zip(names, lines.values(), strict=True))

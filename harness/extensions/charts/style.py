@@ -34,7 +34,7 @@ FAINT: Final = "#8a9199"
 WIDTH: Final = 3.5
 """Inches: a column of a paper. Type has 8 points there, and is legible on a phone."""
 FORMATS: Final = ("svg", "png", "pdf")
-_LONGEST: Final = 44
+_MAX_LABEL_CHARS: Final = 44
 _TICK: Final = 26
 """Characters of a line beside a bar."""
 _BREAKS: Final = " /-_:,;.=("
@@ -156,7 +156,7 @@ def _renamed(key: str, value: str, name: str) -> str:
     return value.replace(BLUE.lower(), "var(--blue)")
 
 
-def label(name: object, longest: int = _LONGEST) -> str:
+def label(name: object, longest: int = _MAX_LABEL_CHARS) -> str:
     """A name as a figure shows it: on one line, and shortened in the middle if it is long."""
     plain = clean_name(str(name))
     if len(plain) <= longest:
@@ -165,7 +165,7 @@ def label(name: object, longest: int = _LONGEST) -> str:
     return f"{plain[:head]}…{plain[-(longest - 1 - head) :]}"
 
 
-def labels(names: Iterable[str], longest: int = _LONGEST) -> list[str]:
+def labels(names: Iterable[str], longest: int = _MAX_LABEL_CHARS) -> list[str]:
     """`label` of names that stand side by side: different ones stay different."""
     plain = [clean_name(name) for name in names]
     cuts = shortened(plain, longest)

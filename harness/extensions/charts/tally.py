@@ -13,8 +13,8 @@ from harness import storage
 from harness.api import Move
 from harness.api.errors import DataError
 from harness.engines.likelihoods import sums
-from harness.extensions.charts import messages as traffic
-from harness.storage import finished
+from harness.extensions.charts import message_counts as traffic
+from harness.storage import finished_episodes
 
 _TOKENS = ("input", "output")
 
@@ -66,7 +66,8 @@ class Tally:
         talk: (condition, agents) → how much they said, where the protocol records who sent to whom.
         stated: agent → its moves that state a confidence, or have the log-likelihoods of options.
         paths: the journals.
-        ends, moves: episode → the places of its end and of its moves, for `harness.storage.finished.read_places`.
+        ends, moves: episode → the places of its end and of its moves, for
+        `harness.storage.finished_episodes.read_places`.
     """
 
     paths: list[Path]
@@ -78,7 +79,7 @@ class Tally:
 
     def lines(self, places: Iterable[int]) -> Iterator[storage.Line]:
         """The journals' lines at these places."""
-        return finished.read_places(self.paths, places)
+        return finished_episodes.read_places(self.paths, places)
 
     def end(self, episode: str) -> storage.Line:
         """The end of a finished episode."""
@@ -86,14 +87,14 @@ class Tally:
 
     def batches(self, episode: str) -> list[list[Move]]:
         """The moves of a finished episode, batch by batch. Raises `DataError` if some are gone."""
-        return finished.in_batches(self.end(episode), self.lines(self.moves.get(episode, ())), self.paths[0])
+        return finished_episodes.in_batches(self.end(episode), self.lines(self.moves.get(episode, ())), self.paths[0])
 
 
 def tally(folder: Path) -> Tally:
     """Read a run's journals once, a line at a time. Raises `DataError` if one is damaged."""
     done = Tally(storage.journals(folder))
     open_uses: dict[str, Use] = {}
-    for place, line in finished.located(done.paths):
+    for place, line in finished_episodes.located(done.paths):
         try:
             _take(done, open_uses, place, line)
         except (KeyError, TypeError, AttributeError, ValueError) as error:

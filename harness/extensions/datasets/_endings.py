@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_LONGEST = 2_000
+_MAX_CHARS = 2_000
 """Characters at the end of the last line that are read."""
 
 
@@ -98,7 +98,7 @@ class Endings:
 
     def read(self, line: str) -> tuple[str, int] | None:
         """(letter, its end) of the last statement in a line; None if there is none, or if its clause denies it."""
-        begin = max(0, len(line) - _LONGEST)
+        begin = max(0, len(line) - _MAX_CHARS)
         found = [match for frame in self._frames for match in frame.finditer(line, begin)]
         if not found:
             return None

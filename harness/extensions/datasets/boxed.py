@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
-from harness.replies.aside import spoken
 from harness.replies.characters import first_word, is_placeholder, says_nothing, valid
 from harness.replies.extract import ANSWER, stated
-from harness.replies.fields import broken_object, json_fields
+from harness.replies.json_fields import broken_object, json_fields
 from harness.replies.literals import masked
 from harness.replies.statements import LABEL, boxes, declines, labelled, last_statement
+from harness.replies.strip_reasoning import strip_reasoning
 
 from .mathematics import math_canonical
 
@@ -94,7 +94,7 @@ class Boxed(Reply):
 
     def parse(self, text: str) -> Parsed:
         r"""The answer's text."""
-        text = spoken(text)
+        text = strip_reasoning(text)
         broken, cut_off = broken_object(text)
         member = _member(text) if first_word(text, ("answer",)) >= 0 and _ANSWER_KEY.search(text) else ""
         outside = masked(text) if member else text
@@ -109,7 +109,7 @@ class Boxed(Reply):
 
     def well_formed(self, text: str) -> bool:
         """Whether there is a box."""
-        return bool(_boxed(spoken(text)))
+        return bool(_boxed(strip_reasoning(text)))
 
     def constraint(self) -> Mapping[str, Any]:
         """Any work, then a box of up to 200 characters at the end."""

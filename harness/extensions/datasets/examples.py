@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.api.errors import DataError, Place, PluginError, near
 
-from .checks import FewshotConfig
+from .parameter_checks import FewshotConfig
 
 Doc = Mapping[str, Any]
 Choose = Callable[[int, Doc, str], Sequence[str]]

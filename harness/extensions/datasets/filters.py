@@ -20,8 +20,8 @@ from harness.api import Parsed, Reply
 from harness.api.errors import PluginError, near
 from harness.replies import says_nothing, valid
 
-from .checks import Filter, check, check_arguments
-from .regular import regular_expression
+from .parameter_checks import Filter, check, check_arguments
+from .regular_expression import regular_expression
 
 INVALID = "[invalid]"
 """lm-eval's answer for a reply without a match, which is never right."""

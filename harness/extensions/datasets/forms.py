@@ -13,8 +13,8 @@ from harness.api import Action, Reply
 from harness.api.errors import DataError, PluginError, near
 from harness.replies import FreeText, unquoted
 
-from .checks import check_arguments
 from .filters import Filtered, Pipeline
+from .parameter_checks import check_arguments
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from typing import Any
 from harness.api import Action, Case, Outcome
 from harness.api.errors import PluginError, SetupError, near
 from harness.extensions.panels.questions import panel_grades
-from harness.replies.reading import guarded
+from harness.replies.parse_guard import guarded
 
-from .checks import check_arguments
 from .filters import Pipeline
 from .libraries import library_metric
-from .regular import regular_expression
+from .parameter_checks import check_arguments
+from .regular_expression import regular_expression
 
 Grading = Callable[[Action, Mapping[str, Any]], float]
 """(answer, target) → a number. Any one of the target's `answers` is right."""

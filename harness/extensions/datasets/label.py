@@ -11,10 +11,10 @@ from typing import Any
 
 from harness.api import Parsed, Reply, ReplyField
 from harness.replies.answers import answer_at, answer_of, places_of, plain
-from harness.replies.aside import spoken
 from harness.replies.characters import WRAPPING, end_of, last_line
 from harness.replies.conclusions import SPEAKER
 from harness.replies.options import FIELDS, LABELS, OptionTable, another_follows, plain_option
+from harness.replies.strip_reasoning import strip_reasoning
 
 from .letter import letters
 
@@ -75,7 +75,7 @@ class Label(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The label that `text` states."""
-        text = spoken(text)
+        text = strip_reasoning(text)
         if by_letter := _by_letter(self.labels):
             letter = letters("".join(sorted(by_letter))).read(text)
             label = by_letter[letter] if letter else None
@@ -88,7 +88,7 @@ class Label(Reply):
 
     def well_formed(self, text: str) -> bool:
         """Whether it says "Final Answer:"."""
-        return _ASKED.search(spoken(text)) is not None
+        return _ASKED.search(strip_reasoning(text)) is not None
 
     def constraint(self) -> Mapping[str, Any]:
         """Exactly "Final Answer: " and a label."""

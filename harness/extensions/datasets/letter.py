@@ -11,14 +11,14 @@ from string import ascii_uppercase
 from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
-from harness.extensions.datasets.denials import singles
+from harness.extensions.datasets.negations import singles
 from harness.replies.answers import answer_at, places_of, plain
-from harness.replies.aside import spoken
 from harness.replies.characters import ASIAN, WRAPPING
 from harness.replies.conclusions import OPEN, concluding, first_sentence, is_plain
 from harness.replies.mentions import Mention, Stated, denied
 from harness.replies.options import another_follows, plain_option
 from harness.replies.statements import WINDOW, last_statement
+from harness.replies.strip_reasoning import strip_reasoning
 
 from ._endings import Endings
 
@@ -46,9 +46,9 @@ _CHOOSES = ((_CHOSEN, ("option", "choice", "i choose", "i pick", "i select", "go
 _TEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\{([^{}]*)\}")
 _SIGNS = re.compile(r"[#\u2190-\u2bff\ufe0f\U0001f300-\U0001faff]+")
 """Marks of headings, arrows, and pictures."""
-_MOST = 200
+_MAX_OPTIONS = 200
 """Options of a reply that are looked at."""
-_LONGEST = 20 * WINDOW
+_MAX_CHARS = 20 * WINDOW
 """Characters of a line or reply that are compared with the options' texts."""
 _ASKED = re.compile(r"(?i:answer is)[ \t:]{0,3}[*_]{0,3}\(?[A-Z](?!\w)")
 
@@ -111,7 +111,7 @@ class Letter(Reply):
 
     def well_formed(self, text: str) -> bool:
         """Whether it says "The answer is (X)"."""
-        return _ASKED.search(spoken(text)) is not None
+        return _ASKED.search(strip_reasoning(text)) is not None
 
     def constraint(self) -> Mapping[str, Any]:
         """Any work, if there is room for it, then "The answer is (X)." at the end."""
@@ -158,10 +158,10 @@ class Letters:
 
     def read(self, text: str) -> str | None:
         """The letter that a reply states, by the rules of `Letter`."""
-        text = plain(spoken(text))
+        text = plain(strip_reasoning(text))
         if places := places_of(text, self._line, also=_CHOOSES):
             return answer_at(text, places, self._line)
-        line = last_statement(text)[-_LONGEST:]
+        line = last_statement(text)[-_MAX_CHARS:]
         sentence = concluding(line, self._mentions) or ""
         letter = (
             self._alone(line, any_case=text.strip() == line)
@@ -171,7 +171,7 @@ class Letters:
             or self._opening(text)
             or self._only_marked(sentence)
         )
-        return letter or self._texts.get(_plain(text[:_LONGEST])) or self._texts.get(_plain(line))
+        return letter or self._texts.get(_plain(text[:_MAX_CHARS])) or self._texts.get(_plain(line))
 
     def _mentions(self, sentence: str) -> bool:
         """Whether a sentence names a letter, even if it does not state it."""
@@ -203,9 +203,9 @@ class Letters:
         first, _, rest = text.strip().partition("\n")
         letter = self._alone(_SIGNS.sub("", first), any_case=False) if rest else None
         letter = letter or self._leading(first) or self._dashed(first)
-        if letter is None or len(first) > _LONGEST or OPEN.search(first_sentence(first)):
+        if letter is None or len(first) > _MAX_CHARS or OPEN.search(first_sentence(first)):
             return None
-        others = {match[1] for match in itertools.islice(self._item.finditer(text), _MOST)}
+        others = {match[1] for match in itertools.islice(self._item.finditer(text), _MAX_OPTIONS)}
         others |= {match[1] for match in self._listed.finditer(first)}
         return letter if others <= {letter} else None
 
@@ -241,8 +241,8 @@ class Letters:
 
     def _labelled_text(self, line: str) -> str | None:
         """The letter of a line such as "B. Paris", if Paris is B's text."""
-        letter = self._leading(line[:_LONGEST])
-        _, _, rest = line[:_LONGEST].partition(letter or "\n")
+        letter = self._leading(line[:_MAX_CHARS])
+        _, _, rest = line[:_MAX_CHARS].partition(letter or "\n")
         return letter if self._texts.get(_plain(rest.lstrip(")].:"))) == letter else None
 
     def _stated(self, text: str) -> str | None:

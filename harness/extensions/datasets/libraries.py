@@ -15,7 +15,7 @@ from harness.api.errors import PluginError, SetupError
 from harness.plugins import approvals
 from harness.plugins.approvals import NeededApproval, NotApprovedError
 
-from .together import Together
+from .batch_metric import BatchMetric
 
 _NO_CLASS = -1
 """Stands for an answer that is not a number, for metrics that compare whole numbers."""
@@ -123,7 +123,7 @@ def _approved(where: str | None, called: str) -> Iterator[str]:
         yield str(copies[0])
 
 
-def library_metric(name: str, path: str | None = None, config_name: str | None = None) -> Together:
+def library_metric(name: str, path: str | None = None, config_name: str | None = None) -> BatchMetric:
     """A metric from a folder or file of this machine, or from the package's cache, under a clock. Nothing is fetched.
 
     Args:
@@ -139,7 +139,7 @@ def library_metric(name: str, path: str | None = None, config_name: str | None =
         SetupError: without the package, without the script, or if it cannot be loaded.
     """
     loaded = _loaded(name, path, config_name)  # now, so that a mistake costs no calls
-    return Together(loaded.name, f"{__name__}:number_of", name, path, config_name, more=(None, {}))
+    return BatchMetric(loaded.name, f"{__name__}:number_of", name, path, config_name, more=(None, {}))
 
 
 def number_of(name: str, path: str | None, config_name: str | None) -> Callable[..., float]:

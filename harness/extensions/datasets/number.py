@@ -9,8 +9,8 @@ from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField, as_text
 from harness.replies.answers import answer_of, places_of
-from harness.replies.aside import spoken
 from harness.replies.numbers import Numbers
+from harness.replies.strip_reasoning import strip_reasoning
 
 _LEAD = "The answer is"
 LINE = f"{_LEAD} <number>."
@@ -54,14 +54,14 @@ class Number(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The number that `text` states."""
-        value = answer_of(spoken(text), Numbers(self.percent).read, also=_HASH_LABEL)
+        value = answer_of(strip_reasoning(text), Numbers(self.percent).read, also=_HASH_LABEL)
         if value is not None:
             return Parsed(value)
         return Parsed(error=f"no number was found; end with a line such as '{LINE}'")
 
     def well_formed(self, text: str) -> bool:
         """Whether a label, a box or hashes give it."""
-        places = places_of(spoken(text), Numbers(self.percent).read, also=_HASH_LABEL)
+        places = places_of(strip_reasoning(text), Numbers(self.percent).read, also=_HASH_LABEL)
         return any(place.stated.value is not None for place in places if place.label != "field")
 
     def constraint(self) -> Mapping[str, Any]:

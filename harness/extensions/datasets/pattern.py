@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from harness.api import Parsed, Reply
 from harness.replies.characters import valid
 
-from .regular import SECONDS, regular_expression
+from .regular_expression import SECONDS, regular_expression
 
 MAX_TEXT = 20_000
 """Characters at a reply's end that are searched: an expression may take more than linear time, and is the spec's."""

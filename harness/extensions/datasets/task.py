@@ -12,17 +12,17 @@ from harness.api import Action, Case, Facts, Grading, Outcome, Protocol, Range, 
 from harness.api.errors import DataError, Place, PluginError
 from harness.extensions.panels.panels import Panel
 from harness.extensions.panels.questions import GRADES, Question, QuestionTask
-from harness.extensions.yaml_tasks.fields import ReplyEntry, ReplyFields
+from harness.extensions.yaml_tasks.reply_fields import ReplyEntry, ReplyFields
 from harness.replies import unquoted
 from harness.replies.literals import NOTHING, read
 
-from .checks import FewshotConfig, ProcessDocs, check, check_literal
 from .examples import Choose, chooser
 from .filters import pipelines, readings
 from .forms import Form, filtered, form_of
 from .grading import Measure, grade, measures_of
+from .parameter_checks import FewshotConfig, ProcessDocs, check, check_literal
 from .rows import Row, Source
-from .scored import CUE, Scored, ScoredOptions, What
+from .scored_options import CUE, Scored, ScoredOptions, What
 from .templates import DocTemplate
 
 MAX_TEMPLATES = 200
@@ -170,14 +170,14 @@ class DatasetTask(QuestionTask):
         others = [*list(self._measures)[1:], *(["answered"] if self.writes_text else [])]
         read = ["parse_failures", "truncated"] if self.writes_text else []
         return {
-            "prompts": "ensembles/standard" if issubclass(protocol, Panel) else own,
+            "prompts": "panels/standard" if issubclass(protocol, Panel) else own,
             "metrics": ["score", *({"use": "grade", "of": o, "name": o} for o in others), *read, "engine_errors"],
             "headline": {"metric": "score", "title": "Score"},
         }
 
     @property
     def writes_text(self) -> bool:
-        """False if options are `scored`."""
+        """False if options are `scored_options`."""
         return self.scoring is None
 
     @property
@@ -225,7 +225,7 @@ class DatasetTask(QuestionTask):
         try:
             doc = self.prepare(dict(row))
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            from harness.plugins.mistakes import in_words  # what only a mistake needs
+            from harness.plugins.explain_errors import in_words  # what only a mistake needs
 
             columns = ", ".join(map(str, row))
             problem = f"column {error} is missing" if isinstance(error, KeyError) else in_words(error)
@@ -388,7 +388,7 @@ class DatasetTask(QuestionTask):
         }
 
     def reply(self, case: Case, agent: str) -> Reply:
-        """The declared form; the log-likelihoods of the options where they are `scored`."""
+        """The declared form; the log-likelihoods of the options where they are `scored_options`."""
         form = (self._form if self._scored is None else self._scored).reply(case.public["choices"])
         return self._beside.around(form)
 

@@ -16,7 +16,7 @@ from harness.extensions.yaml_tasks.bounded_templates import HINT, BoundedEnviron
 from harness.extensions.yaml_tasks.step_limits import LimitError
 from harness.replies.literals import read
 
-from .regular import SECONDS, regular_expression
+from .regular_expression import SECONDS, regular_expression
 
 _EXPRESSION = re.compile(r"\s*\{\{[-+]?(.*?)[-+]?\}\}\s*", re.DOTALL)
 
@@ -100,7 +100,7 @@ class DocTemplate:
         except LimitError as error:
             raise PluginError(f"{self.parameter}: {error}", hint=HINT, at=(self.parameter,)) from None
         except Exception as error:  # an expression can raise anything: a division by 0, a security error …
-            from harness.plugins.mistakes import in_words  # what only a mistake needs
+            from harness.plugins.explain_errors import in_words  # what only a mistake needs
 
             raise PluginError(f"{self.parameter}: {in_words(error)}", at=(self.parameter,)) from None
 

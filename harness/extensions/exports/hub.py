@@ -16,7 +16,7 @@ from harness.tables import Table
 from harness.tables.table import text
 
 from .form import ExportForm
-from .tables import TABLES, counted, write_tables
+from .table_files import TABLES, counted, write_tables
 from .texts import plain
 
 FILES: Final = (*(f"{name}.parquet" for name in TABLES), "README.md", "run.json", "spec.yaml", "results.json")

@@ -29,7 +29,7 @@ from .form import ExportForm
 from .texts import as_json, plain
 
 VERSION: Final = 2
-_MOST_CONDITIONS: Final = 32
+_MAX_CONDITIONS: Final = 32
 _HEADLINE: Final = "headline"
 _SHORT: Final = 1_000  # characters of an input in the list of samples
 _SAMPLING: Final = {"temperature", "top_p", "top_k", "max_tokens", "frequency_penalty", "presence_penalty", "seed"}
@@ -171,7 +171,7 @@ def _results(run: Run) -> list[Json]:
             values = {_HEADLINE: {"name": _HEADLINE, "value": cell.value, "params": {"n": cell.n}}, **values}
         if statistic.stderr is not None:
             values["stderr"] = {"name": "stderr", "value": statistic.stderr}
-        if 1 < len(conditions) <= _MOST_CONDITIONS:
+        if 1 < len(conditions) <= _MAX_CONDITIONS:
             for row in rows:
                 if row["metric"] == name and row["value"] is not None:
                     group = {"name": row["condition"], "group": kind, "value": row["value"]}

@@ -21,12 +21,12 @@ from harness.tables.scores import measured
 
 from ._headline import headline_cell
 from .form import ExportForm
-from .tables import write_tables
+from .table_files import write_tables
 from .texts import plain
 
-MOST_ROWS: Final = 10_000
+MAX_ROWS: Final = 10_000
 """Rows of a table, for the page of a run. All of them are in the artifact."""
-LONGEST_CELL: Final = 1_000
+MAX_CELL_CHARS: Final = 1_000
 """Characters of a cell of such a table."""
 _CONFIG: Final = ("run", "model", "spec_digest", "generation_kwargs", "versions", "policies_only", "uses_ground_truth")
 
@@ -61,7 +61,7 @@ def write_run(run: Run, folder: Path) -> str:
         (files / name).write_bytes((run.folder / name).read_bytes())
     _log(_document(run, folder, files), folder)
     (offline,) = folder.glob("wandb/offline-run-*")
-    cut = f"; the table shows {MOST_ROWS:,} of the episodes" if episodes > MOST_ROWS else ""
+    cut = f"; the table shows {MAX_ROWS:,} of the episodes" if episodes > MAX_ROWS else ""
     return f"{episodes:,} episodes, {turns:,} turns{cut}\nupload it with: wandb sync {shlex.quote(str(offline))}"
 
 
@@ -112,8 +112,8 @@ def _document(run: Run, folder: Path, files: Path) -> dict[str, Any]:
             "results": [[*map(row.get, fixed), *map(row["labels"].get, labels)] for row in rows],
             "artifact": folder_name(run),
             "files": str(files),
-            "most_rows": MOST_ROWS,
-            "longest_cell": LONGEST_CELL,
+            "most_rows": MAX_ROWS,
+            "longest_cell": MAX_CELL_CHARS,
         }
     )
     return document

@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.replies.answers import is_settled
-from harness.replies.aside import spoken
 from harness.replies.characters import (
     BLANK,
     WRAPPING,
@@ -26,10 +25,11 @@ from harness.replies.characters import (
     valid,
 )
 from harness.replies.extract import field_of
-from harness.replies.fields import json_fields
+from harness.replies.json_fields import json_fields
 from harness.replies.literals import masked
 from harness.replies.options import MARKS, THEN, another_follows, options_of, read_option
 from harness.replies.patterns import pattern
+from harness.replies.strip_reasoning import strip_reasoning
 
 MAX_OPTIONS = 10_000
 _CONSTRAINED = 500
@@ -235,7 +235,7 @@ class Actions(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The action that `text` states."""
-        text = spoken(text)[-_TAIL:]
+        text = strip_reasoning(text)[-_TAIL:]
         stated = self._stated(text)
         if stated is None:
             listed = ", ".join(form.usage for form in self.forms[:20])

@@ -22,8 +22,8 @@ from harness.api import Action, Case, Facts, Reply
 from harness.api.errors import PluginError
 from harness.extensions.games.worlds import World
 
+from .game_task import GameTask, Invalid, legal_instead, player_names
 from .legal import LegalAction
-from .tasks import GameTask, Invalid, legal_instead, player_names
 
 Actions = Mapping[str, str]
 _GLOBAL_CHANCE = threading.RLock()

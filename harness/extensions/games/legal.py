@@ -12,11 +12,11 @@ from typing import Any
 
 from harness.api import Parsed, Reply, ReplyField
 from harness.replies.answers import is_settled
-from harness.replies.aside import spoken
 from harness.replies.characters import WRAPPING, end_of, markers, valid
 from harness.replies.literals import masked
 from harness.replies.mentions import Stated
 from harness.replies.options import plain_option, read_option
+from harness.replies.strip_reasoning import strip_reasoning
 
 _WORDED = 50
 """Names of words that are looked for in sentences."""
@@ -32,7 +32,7 @@ _JOINED = 3
 """Names in a row that are looked at: a reply that offers more means none of them."""
 _WORDS = 30
 """Characters of a reply without a label that a complaint quotes."""
-_SHOWN = 20
+_MAX_LISTED_NAMES = 20
 """Names that a complaint lists."""
 _TOKEN = re.compile(r"player-\d+|(?<![^\W_])-?\d+(?:\.\d+)?|\d+(?:\.\d+)?|[^\W\d_]+|[\u2600-\u27bf]")
 """Players, numbers, words, and symbols such as the suits of cards."""
@@ -140,7 +140,7 @@ class LegalAction(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The action that `text` names."""
-        text, names = valid(spoken(text)), _Names(self.options, self.also, not self.whole, self.variants)
+        text, names = valid(strip_reasoning(text)), _Names(self.options, self.also, not self.whole, self.variants)
         found, lines = "", masked(text) if "{" in text else text
         for match in reversed(deque(markers(lines, f"{self.label}:"), _LABELS)):
             start = end_of(_MARKS, text, match.end())
@@ -171,8 +171,8 @@ class LegalAction(Reply):
         return {"choice": [f"{self.label}: {option}" for option in self.options]}
 
     def _complaint(self, found: str) -> str:
-        listed = ", ".join(self.options[:_SHOWN])
-        more = f", … ({len(self.options)} in all)" if len(self.options) > _SHOWN else ""
+        listed = ", ".join(self.options[:_MAX_LISTED_NAMES])
+        more = f", … ({len(self.options)} in all)" if len(self.options) > _MAX_LISTED_NAMES else ""
         shown = "".join(char if char.isprintable() else " " for char in found)[:60]
         what = f"{shown!r} is no legal action" if shown else f"no legal action was found after '{self.label}:'"
         return f"{what}; the legal actions are: {listed}{more}"

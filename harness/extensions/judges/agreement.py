@@ -87,7 +87,7 @@ def _variance(values: Sequence[float], mean: float) -> float:
 
 
 RESAMPLES = 1000
-_MOST_RATINGS = 2_000_000
+_MAX_RATINGS = 2_000_000
 """Ratings that all resamples together have at most: of more pairs there are fewer resamples, but at least 100."""
 
 
@@ -99,7 +99,7 @@ def bootstrapped(pairs: Sequence[Pair], statistic: Callable[[Sequence[Pair]], fl
     if len(pairs) < 10:
         return None
     rng = random.Random(0)
-    count = max(100, min(RESAMPLES, _MOST_RATINGS // len(pairs)))
+    count = max(100, min(RESAMPLES, _MAX_RATINGS // len(pairs)))
     drawn = (statistic(rng.choices(pairs, k=len(pairs))) for _ in range(count))
     values = sorted(value for value in drawn if value is not None)
     if len(values) < 0.9 * count:

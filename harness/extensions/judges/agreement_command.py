@@ -11,8 +11,8 @@ from harness.cli.output import show
 from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.evaluation.load_run import load_run
-from harness.extensions.judges.labels import agreement_table, by_episode, panel_table, read_labels
-from harness.extensions.judges.tasks import RATING, JudgedMetric
+from harness.extensions.judges.human_labels import agreement_table, by_episode, panel_table, read_labels
+from harness.extensions.judges.judge_task import RATING, JudgedMetric
 from harness.tables import Table
 
 

@@ -12,12 +12,12 @@ from harness.cli.progress import Progress
 from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.engines.sampling import normalize
-from harness.extensions.analysis.sides import add_sides, two_sides
-from harness.extensions.judges.finished import SAMPLING, plan_of, prefer
+from harness.extensions.analysis.run_pair import add_sides, two_sides
+from harness.extensions.judges.judge_runs import SAMPLING, plan_of, prefer
 from harness.extensions.judges.pairs import PairSide
 from harness.runtime.options import Options
 
-from .options import add, engine_of
+from .judge_options import add, engine_of
 
 
 def judge(options: argparse.Namespace) -> int:

@@ -12,14 +12,14 @@ from typing import Any
 from harness.api import Engine
 from harness.api.errors import DataError
 from harness.config.plan import Plan
-from harness.extensions.analysis.paired import FEWEST, paired
-from harness.extensions.judges.tasks import answer_text, read_lines, shortened
+from harness.extensions.analysis.paired import MIN_PAIRS, paired
+from harness.extensions.judges.judge_task import answer_text, read_lines, shorten
 from harness.tables import Cell, Column, EpisodeScore, Row, Table, text
 from harness.tables.stats import wilson
 
-from .cases import AnsweredEpisode, Line, answered, question_of, reference_of
-from .plans import CASES, COUNTED, judge_plan
-from .verdicts import scores_of
+from .judge_cases import AnsweredEpisode, Line, answered, question_of, reference_of
+from .judge_plans import CASES, COUNTED, judge_plan
+from .judge_verdicts import scores_of
 
 Key = tuple[Any, ...]
 
@@ -88,13 +88,13 @@ def pair_lines(a: PairSide, b: PairSide, max_chars: int, reference: bool) -> Ite
 
 def _side_lines(side: PairSide, max_chars: int, reference: bool) -> Iterator[tuple[Key, Line]]:
     for key, episode in side.episodes():
-        question, cut = shortened(question_of(episode.condition, episode.case), max_chars)
+        question, cut = shorten(question_of(episode.condition, episode.case), max_chars)
         facts: Line = {"episode": episode.id, "case": episode.case.id, "question": question, "reference": None}
         if reference:
-            facts["reference"], more = shortened(reference_of(episode.case), max_chars)
+            facts["reference"], more = shorten(reference_of(episode.case), max_chars)
             cut += more
         for i, action in enumerate(episode.answers):
-            answer, more = (None, 0) if action is None else shortened(answer_text(action), max_chars)
+            answer, more = (None, 0) if action is None else shorten(answer_text(action), max_chars)
             yield (*key, i), {**facts, "number": i, "answer": answer, "left_out": cut + more}
 
 
@@ -229,9 +229,9 @@ def pair_tables(a: PairSide, b: PairSide, result: Verdicts, record: Mapping[str,
         )
     if kinds["unlike"]:
         notes.append(f"{kinds['unlike']} pairs are left out: their questions are not the same.")
-    if 0 < test.clusters < FEWEST:
+    if 0 < test.clusters < MIN_PAIRS:
         notes.append(
-            f"{test.clusters} cases cannot show a difference: {FEWEST} must differ before p can be below 0.05."
+            f"{test.clusters} cases cannot show a difference: {MIN_PAIRS} must differ before p can be below 0.05."
         )
     decided = result.first + result.second
     bias = wilson(result.first, decided)

@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import Any
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
-from harness.replies.aside import spoken
 from harness.replies.characters import last_line
 from harness.replies.extract import fields_of, stated
-from harness.replies.fields import json_fields
+from harness.replies.json_fields import json_fields
 from harness.replies.statements import last_labels
+from harness.replies.strip_reasoning import strip_reasoning
 
 KEY = "rating"
 """What a reply calls its number where there is one criterion only."""
@@ -23,7 +23,7 @@ _TAIL = 100_000
 """Characters at the end of a reply in which a line is looked for."""
 _NEAR = 60
 """Characters behind a name within which its number ends."""
-_SHOWN = 1e15
+_MAX_PLAIN_VALUE = 1e15
 _PLAIN = (
     r"[\s*_`\[(\"'“]*(?P<number>[-−–+]?(?:\d{1,12}(?:\.\d{1,12})?|\.\d{1,12}))"
     r"(?:[\s*_`]*(?:/|out of|of)[\s*_`]*(?P<of>\d{1,12}(?:\.\d{1,12})?))?"
@@ -100,7 +100,7 @@ class Rating(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The ratings that `text` states."""
-        text = spoken(text)
+        text = strip_reasoning(text)
         last = last_line(text)
         action, problems = self._read(last)
         if problems and last != text:
@@ -122,7 +122,7 @@ class Rating(Reply):
     def well_formed(self, text: str) -> bool:
         """Whether a JSON object gives all of it."""
         names = self.criteria or (KEY,)
-        return json_fields(spoken(text), names).keys() == {*names}
+        return json_fields(strip_reasoning(text), names).keys() == {*names}
 
     def constraint(self) -> Mapping[str, Any]:
         """A JSON object with nothing but the numbers."""
@@ -176,7 +176,9 @@ class Rating(Reply):
 
     def _within(self, value: float) -> tuple[float | None, str | None]:
         if not self.low <= value <= self.high:  # also NaN
-            shown = f"{value:g}" if abs(value) < _SHOWN else "this number"  # what has 400 digits is not a float
+            shown = (
+                f"{value:g}" if abs(value) < _MAX_PLAIN_VALUE else "this number"
+            )  # what has 400 digits is not a float
             return None, f"{shown} is not from {self.low:g} to {self.high:g}"
         return int(value) if float(value).is_integer() else value, None
 
@@ -226,7 +228,7 @@ class Preference(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The choice that `text` states."""
-        text = spoken(text)
+        text = strip_reasoning(text)
         for part in dict.fromkeys((last_line(text), text)):
             field = json_fields(part, (BETTER,)).get(BETTER)
             if isinstance(field, str) and (match := _ONLY.fullmatch(field[:_NEAR])):
@@ -245,7 +247,7 @@ class Preference(Reply):
 
     def well_formed(self, text: str) -> bool:
         """Whether a JSON object gives it."""
-        return json_fields(spoken(text), (BETTER,)).get(BETTER) in self.options
+        return json_fields(strip_reasoning(text), (BETTER,)).get(BETTER) in self.options
 
     def constraint(self) -> Mapping[str, Any]:
         """A JSON object with the choice."""

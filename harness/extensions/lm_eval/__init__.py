@@ -3,8 +3,8 @@
 Nothing here imports `lm_eval` before it is needed: its import takes more than a second.
 """
 
-from .index import TaskEntry, entries
 from .loading import LoadedTasks, load, needed
 from .single_task import SingleTask
+from .task_index import TaskEntry, entries
 
 __all__ = ["LoadedTasks", "SingleTask", "TaskEntry", "entries", "load", "needed"]

@@ -42,7 +42,7 @@ def provenance(run: Run) -> Json:
 def seeds(run: Run) -> Json:
     """The keys of the configuration that say what was drawn with, of tasks of lm-eval."""
     from harness.extensions.lm_eval.aggregation import BOOTSTRAPS
-    from harness.extensions.lm_eval.grading import NUMPY_SEED
+    from harness.extensions.lm_eval.reply_grader import NUMPY_SEED
 
     task = run.spec.get("task")
     if not isinstance(task, Mapping) or task.get("use") != "lm_eval":

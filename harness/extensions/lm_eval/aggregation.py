@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.api import Statistic
 from harness.api.errors import Place, PluginError
-from harness.extensions.datasets.together import MANY, Together
+from harness.extensions.datasets.batch_metric import BATCH_SECONDS, BatchMetric
 from harness.extensions.sandbox import clock
 from harness.extensions.sandbox.clock import ClockedFunction, UnreadableTextError
 
@@ -42,7 +42,7 @@ class OfTexts:
 
     def __init__(self, metric: str, name: str | None, tasks: tuple[Sequence[str], Sequence[str]] = ((), ())) -> None:
         self._metric = metric
-        self._pairs = Together(metric, f"{__name__}:of_pairs", name) if name in _OF_PAIRS else None
+        self._pairs = BatchMetric(metric, f"{__name__}:of_pairs", name) if name in _OF_PAIRS else None
         self._any = ClockedFunction(f"{__name__}:_function", name, metric, *tasks)
 
     def __call__(self, items: Sequence[Any]) -> tuple[float, Sequence[Any]]:
@@ -52,7 +52,7 @@ class OfTexts:
             value = float(self._pairs(pairs))
             return value, [(right, answer) for answer, [right] in self._pairs.readable(pairs)]
         try:
-            return float(self._any(items, seconds=MANY + clock.SECONDS * len(items))), items
+            return float(self._any(items, seconds=BATCH_SECONDS + clock.SECONDS * len(items))), items
         except UnreadableTextError as error:
             raise PluginError(f"it does not finish with {len(items)} values") from error
 

@@ -33,7 +33,7 @@ from ._export_tasks import OwnTasks, own_tasks
 
 Json = dict[str, Any]
 _LABEL: Final = "task"
-_LONGEST: Final = 150  # characters of a task in a file's name
+_MAX_NAME_CHARS: Final = 150  # characters of a task in a file's name
 _NO_FILTER: Final = "none"
 
 
@@ -129,13 +129,13 @@ def _by_label(scores: Iterable[EpisodeScore]) -> dict[str, list[EpisodeScore]]:
 def _free_key(alias: str, taken: Sequence[str]) -> str:
     """A name for files that no other task has."""
     key = re.sub(r"[^\w.,=+-]+", "_", clean_name(alias)).strip("._") or "task"
-    if len(key.encode()) > _LONGEST or key in taken:
-        key = f"{key[: _LONGEST // 4]}_{_hash(alias)[:8]}"
+    if len(key.encode()) > _MAX_NAME_CHARS or key in taken:
+        key = f"{key[: _MAX_NAME_CHARS // 4]}_{_hash(alias)[:8]}"
     return key
 
 
 def _folder(model: str) -> str:
-    return re.sub(r"[\"<>:/|\\?*\[\]\s]+", "__", clean_name(model)).strip(".")[:_LONGEST] or "model"
+    return re.sub(r"[\"<>:/|\\?*\[\]\s]+", "__", clean_name(model)).strip(".")[:_MAX_NAME_CHARS] or "model"
 
 
 def _date(run: Run) -> str:

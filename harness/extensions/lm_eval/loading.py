@@ -16,15 +16,15 @@ from typing import Any
 from harness.api.errors import PluginError, UserError
 from harness.plugins import approvals
 
-from . import _package, index, needed_approvals
+from . import _package, task_approvals, task_index
 from ._checks import check
-from ._mistakes import UnreadableDataError, explained
+from ._task_errors import UnreadableDataError, explain_error
 from .data import LocalData
-from .grading import Origin
-from .needed_approvals import as_approved
 from .programs import in_place_of_the_metric
+from .reply_grader import Origin
 from .requests import Settings
 from .single_task import SingleTask
+from .task_approvals import as_approved
 
 _LOCK = threading.Lock()
 _COUNT = itertools.count()
@@ -90,7 +90,7 @@ def load(
                 hint = "Leave one of them out: `harness list tasks --lm_eval` shows which are groups and tags."
                 raise PluginError(str(error), hint=hint, at=("task",)) from None
             at = known[wanted[0]].path if wanted[0] in known else Path(wanted[0])
-            raise explained(error, ", ".join(wanted), at, "while it is loaded") from error
+            raise explain_error(error, ", ".join(wanted), at, "while it is loaded") from error
         finally:
             _factory.ConfigurableTask = usual
     if not loaded["tasks"]:
@@ -113,9 +113,9 @@ def needed(
 
 
 def _needed(
-    wanted: Sequence[str], known: Mapping[str, index.TaskEntry], data: LocalData | None
+    wanted: Sequence[str], known: Mapping[str, task_index.TaskEntry], data: LocalData | None
 ) -> list[approvals.NeededApproval]:
-    files = needed_approvals.needed(wanted, known)
+    files = task_approvals.needed(wanted, known)
     if data is not None and data.dataset_kwargs.get("trust_remote_code"):
         what = f"code that comes with the data of {', '.join(wanted)}"
         facts = {"tasks": sorted(wanted), "kwargs": dict(data.dataset_kwargs)}
@@ -123,10 +123,12 @@ def _needed(
     return files
 
 
-def _tasks_of(names: Sequence[str], include_path: Sequence[str]) -> tuple[list[str], Mapping[str, index.TaskEntry]]:
+def _tasks_of(
+    names: Sequence[str], include_path: Sequence[str]
+) -> tuple[list[str], Mapping[str, task_index.TaskEntry]]:
     """The tasks, groups, tags and files that names and patterns stand for, and the index."""
     specs, folders = _resolved(names, include_path)
-    known = index.entries(folders, specs)
+    known = task_index.entries(folders, specs)
     wanted: list[str] = []
     for spec in specs:
         matches = fnmatch.filter(known, spec) if "*" in spec else []
@@ -135,7 +137,7 @@ def _tasks_of(names: Sequence[str], include_path: Sequence[str]) -> tuple[list[s
         wanted += sorted({*matches} - inner) if matches else [spec]
     for spec in wanted:
         if spec not in known and not Path(spec).is_file():
-            raise index.unknown(spec, known)
+            raise task_index.unknown(spec, known)
     return wanted, known
 
 

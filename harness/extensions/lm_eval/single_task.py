@@ -14,20 +14,20 @@ from typing import Any
 
 from harness.api import Action
 from harness.api.errors import DataError, Place, PluginError, near
-from harness.replies.reading import guarded
+from harness.replies.parse_guard import guarded
 
-from . import _package, grading, own_examples
-from ._mistakes import explained
-from ._returned import returned_names
+from . import _package, own_examples, reply_grader
+from ._returned_names import returned_names
+from ._task_errors import explain_error
 from .aggregation import registered
 from .data import LocalData
-from .grading import NUMPY_SEED, PYTHON_SEED
+from .reply_grader import NUMPY_SEED, PYTHON_SEED
 from .requests import DocumentRequest, Settings, as_chat
 from .values import pairs_of, sampling_of
 
 LOCAL = ("json", "csv", "parquet", "text")
 """Data sets that are files: `dataset_path` names their form."""
-MOST_CHARACTERS = 30_000_000
+MAX_CACHED_CHARS = 30_000_000
 """Characters of prompts that a task keeps, so that a run's second look at its cases takes no time."""
 INVALID = "[invalid]"
 """The package's answer of a regex filter for a reply without a match."""
@@ -42,15 +42,15 @@ class SingleTask:
         settings: its settings on lm-eval's command line.
     """
 
-    def __init__(self, name: str, task: Any, data: LocalData, settings: Settings, origin: grading.Origin) -> None:
+    def __init__(self, name: str, task: Any, data: LocalData, settings: Settings, origin: reply_grader.Origin) -> None:
         self.name, self.task, self._data, self.settings = name, task, data, settings
-        self._reads = grading.Reads(name, origin, self.runs_programs)
+        self._reads = reply_grader.ReplyGrader(name, origin, self.runs_programs)
         self._chance: tuple[Any, Any] | None = None
         self._documents: Any = None
         self._last: tuple[int, Any] | None = None
         self._requests: list[DocumentRequest] | None = []
         self._source: Iterator[DocumentRequest] | None = None
-        self._room = MOST_CHARACTERS
+        self._room = MAX_CACHED_CHARS
 
     # ------------------------------------------------------------------------------ what the YAML says
 
@@ -236,7 +236,7 @@ class SingleTask:
     def requests(self) -> Iterator[DocumentRequest]:
         """The request for each document, in order: the same every time.
 
-        Computes them once for all callers, as long as they have no more than `MOST_CHARACTERS` characters.
+        Computes them once for all callers, as long as they have no more than `MAX_CACHED_CHARS` characters.
         """
         position = 0
         while self._requests is not None:
@@ -254,7 +254,7 @@ class SingleTask:
         try:
             request = next(self._source, None)
         except BaseException:
-            self._requests, self._source, self._room = [], None, MOST_CHARACTERS
+            self._requests, self._source, self._room = [], None, MAX_CACHED_CHARS
             raise
         if request is None or self._requests is None:
             return False
@@ -365,9 +365,9 @@ class SingleTask:
         if self.output_type != "generate_until":
             read = [pairs for sample in samples if (pairs := pairs_of(sample)) is not None]
             usable = [pairs for pairs in read if len(pairs) == len(read[0])]
-            return grading.with_means(self, grading.values(self, number, usable, names)) if usable else {}
+            return reply_grader.with_means(self, reply_grader.values(self, number, usable, names)) if usable else {}
         texts = [sample if isinstance(sample, str) else "" for sample in samples] or [""]
-        return grading.with_means(self, self._of_texts(number, texts, names))
+        return reply_grader.with_means(self, self._of_texts(number, texts, names))
 
     def _of_texts(self, number: int, texts: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
         try:
@@ -394,7 +394,7 @@ class SingleTask:
         try:
             yield
         except Exception as error:
-            raise explained(error, self.name, self.yaml, f"while {doing}") from error
+            raise explain_error(error, self.name, self.yaml, f"while {doing}") from error
 
     @contextlib.contextmanager
     def _own_chance(self, state: tuple[Any, Any] | None = None, first: bool = False) -> Iterator[list[Any]]:

@@ -1,6 +1,6 @@
 """Tasks on networks of agents; those whose input is split among agents are in `sharded`."""
 
-from .tasks import (
+from .network_task import (
     FAMILIES,
     Adjacency,
     Family,

@@ -12,7 +12,6 @@ from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
 from harness.replies.answers import answer_at, places_of, plain
-from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import QUOTES, is_placeholder, markers, valid
 from harness.replies.extract import ANSWER, field_of
 from harness.replies.literals import MAX_DEPTH, NOTHING, read
@@ -21,6 +20,7 @@ from harness.replies.numbers import Numbers
 from harness.replies.options import options_of, read_option
 from harness.replies.patterns import NO_NUMBER
 from harness.replies.statements import declines, endings
+from harness.replies.strip_reasoning import strip_reasoning, unfenced
 
 from .prose import lists_of, only_words, words_of
 
@@ -230,7 +230,7 @@ class Answer(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The value of `text`. An error only if there is none."""
-        bare = unfenced(spoken(text))
+        bare = unfenced(strip_reasoning(text))
         if (read := self._reader()) is not None:
             shown = plain(bare)
             places = places_of(shown, read, self.marker)

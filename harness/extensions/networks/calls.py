@@ -16,14 +16,14 @@ from harness.replies.characters import is_placeholder, literal, valid
 from harness.replies.dialects import END, NEVER_CLOSED, of_channels
 from harness.replies.literals import read
 from harness.replies.patterns import lines
+from harness.replies.text_tool_calls import TextToolCall, calls_in
 from harness.replies.thoughts import CLOSINGS, FIRST_SIGNS, MARKS, OPENINGS, THINKING, Thinking
-from harness.replies.written_calls import WrittenCall, calls_in
 
-from .mentions import Mentions
+from .quoted_calls import Mentions
 from .tools import arguments_of, schema
 
 _ATTRIBUTE = re.compile(r"([\w-]{1,40})\s{0,20}=\s{0,20}(?:\"([^\"<>]*+)\"|'([^'<>]*+)'|([^\s\"'<>]++))")
-_LONGEST_NAME = 120
+_MAX_NAME_CHARS = 120
 _TAG = re.compile(
     rf"(?=[{FIRST_SIGNS}])(?:(?P<mark>{MARKS})|(?P<ended>{END.pattern})"
     r"|<\s{0,3}(?P<close>/\s{0,3})?(?P<name>[A-Za-z]\w{0,60})(?P<attributes>(?:\s[^<>]*+|/)?)>)"
@@ -85,7 +85,7 @@ class Calls(Reply):
     "error" that says why, so that the protocol can report it to the agent; so does text in the form of a call with an
     unknown name. A text without any call is an error. An argument may also be an element of its own between the tags.
     A verb may also be written as a function on a line of its own: `submit_result(959)`, `send_message(3, "hi")`, or as
-    any model writes calls of tools (`harness.replies.written_calls`): `<tool_call>{"name": "wait"}</tool_call>`.
+    any model writes calls of tools (`harness.replies.text_tool_calls`): `<tool_call>{"name": "wait"}</tool_call>`.
     Calls beyond `limit` are counted, not kept: the last entry is then {"call": "", "skipped": number}.
 
     What is thought (`<think>`, `<thinking>`, …) or only mentioned (in backticks or quotes within a sentence, on a line
@@ -218,7 +218,7 @@ class Calls(Reply):
             if one.calls and (known or (one.enclosed and any(_like_a_call(call.name) for call in one.calls))):
                 yield one.start, one.end, [self._of_written(call, verbs) for call in one.calls]
 
-    def _of_written(self, call: WrittenCall, verbs: Mapping[str, Verb]) -> dict[str, Any]:
+    def _of_written(self, call: TextToolCall, verbs: Mapping[str, Verb]) -> dict[str, Any]:
         """A written call as one of a tool; values without a name have those of the verb's arguments, in order."""
         verb = verbs.get(call.name.lower())
         expected = (*verb.required, *verb.optional) if verb else ()
@@ -292,7 +292,7 @@ class Calls(Reply):
         return f"[^{without}\\n]{{1,{self.body}}}" if form is None else lines(form, without)
 
     def _read_call(self, call: Facts, verbs: Mapping[str, Verb]) -> dict[str, Any]:
-        name = " ".join(valid(call["name"][:_LONGEST_NAME]).split())
+        name = " ".join(valid(call["name"][:_MAX_NAME_CHARS]).split())
         verb = verbs.get(name.lower())
         if verb is None:
             return {"call": name or "?", "error": self._unknown(name, verbs)}

@@ -10,11 +10,11 @@ from functools import lru_cache
 from typing import Any
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
-from harness.replies.aside import spoken
 from harness.replies.characters import Parsing, is_placeholder, valid
 from harness.replies.extract import field_of
-from harness.replies.fields import fields_by_key
+from harness.replies.json_fields import fields_by_key
 from harness.replies.literals import objects
+from harness.replies.strip_reasoning import strip_reasoning
 
 MAX_TEXT = 400_000
 """Characters of a reply that are searched for messages: the last ones, where they should be."""
@@ -124,7 +124,7 @@ class Messages(Reply):
 def _sets(to: tuple[str, ...], text: str) -> tuple[Mapping[str, str] | None, int]:
     """The last set of messages, and how many others there are. Remembered: a reply is first read, then counted."""
     neighbors = {name.casefold(): name for name in to} | {name: name for name in to}
-    text = spoken(text)
+    text = strip_reasoning(text)
     messages: dict[str, str] | None = None
     names: set[str] = set()  # to which the set has written, or said that it does not
     dropped = 0

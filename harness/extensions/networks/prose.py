@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from harness.replies.characters import last_line
 from harness.replies.conclusions import concluding, is_plain
-from harness.replies.fields import json_fields
+from harness.replies.json_fields import json_fields
 from harness.replies.mentions import Stated
 from harness.replies.statements import declines, labelled
 
@@ -52,7 +52,7 @@ def only_words(text: str) -> str | None:
     *above, last = [line for line in text.strip().split("\n") if line.strip(" \t*_`-")] or [""]
     bare = words_of(last, True).value or ""
     leads = not above or (len(above) == 1 and above[0].rstrip(" *_`").endswith((":", "：")))
-    if leads and len(bare) <= _MOST_CHARACTERS and len(bare.split()) <= _MOST_WORDS and not _CLAUSE.search(bare):
+    if leads and len(bare) <= _MAX_CHARS and len(bare.split()) <= _MAX_WORDS and not _CLAUSE.search(bare):
         return None if last.rstrip(" *_`").endswith(("?", ":")) else bare or None
     sentence = concluding(last, lambda said: _MARKED.search(said) is not None) or ""
     found = list(_MARKED.finditer(sentence))
@@ -63,7 +63,7 @@ def only_words(text: str) -> str | None:
     return words.pop().strip(_AROUND)
 
 
-_MOST_WORDS, _MOST_CHARACTERS = 6, 60
+_MAX_WORDS, _MAX_CHARS = 6, 60
 """Of a reply that is an answer without saying so."""
 _CLAUSE = re.compile(
     r"[.!?;:][ \t]|[ \t][/|→⇒][ \t]|(?i:^(?:perhaps|maybe|possibly|probably|either)\b)|[{}\"“”]|(?i:^(?:i|we"

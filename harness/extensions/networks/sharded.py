@@ -140,11 +140,11 @@ class ShardedTask(_Problem):
 
     def whole_input(self, shards: Sequence[Any]) -> Any:
         """Return the input that was cut into these shards."""
-        return joined(shards)
+        return compose(shards)
 
     def whole_answer(self, answers: Sequence[Any], public: Facts) -> Any:
         """Return the right answer of a single agent with the whole input, from those of agents with a shard."""
-        return joined(answers) if self.segmented(public) else answers[0]
+        return compose(answers) if self.segmented(public) else answers[0]
 
     def is_right(self, case: Case, agent: int, answer: Action) -> bool:
         """Return whether an agent's answer, in normal form, is right."""
@@ -310,7 +310,7 @@ def shard_text(shard: Any) -> str:
     return json.dumps(shard, ensure_ascii=False)
 
 
-def joined(shards: Sequence[Any]) -> Any:
+def compose(shards: Sequence[Any]) -> Any:
     """Return the whole input of these shards: texts and lists concatenated, mappings merged entry by entry.
 
     >>> joined([{"rows": [1]}, {"rows": [2]}])
@@ -320,7 +320,7 @@ def joined(shards: Sequence[Any]) -> Any:
     if isinstance(first, str):
         return "".join(shards)
     if isinstance(first, Mapping):
-        return {key: joined([shard[key] for shard in shards]) for key in first}
+        return {key: compose([shard[key] for shard in shards]) for key in first}
     return [item for shard in shards for item in shard]
 
 

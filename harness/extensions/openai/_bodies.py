@@ -8,9 +8,9 @@ from typing import Any
 
 from harness.extensions.openai.wire import GarbledError
 
-MOST_BYTES = 1 << 23
+MAX_BODY_BYTES = 1 << 23
 """Bytes of a response, unpacked. A reply of a million tokens takes about half of it."""
-MOST_SCORES = 1 << 26
+MAX_SCORES_BYTES = 1 << 26
 """The same for `/completions`, which returns the log-probabilities of every token of several texts."""
 ENCODINGS = "gzip, deflate"
 """What servers may pack bodies with: these are unpacked step by step."""
@@ -25,7 +25,7 @@ async def bound(response: Any) -> None:
     if packing not in ("identity", *ENCODINGS.split(", ")):  # several, one in another, multiply too
         raise GarbledError(f"the server packs its response as {packing[:100]!r}")
     path = response.request.url.path
-    most = MOST_SCORES if path.endswith("/completions") and "/chat" not in path else MOST_BYTES
+    most = MAX_SCORES_BYTES if path.endswith("/completions") and "/chat" not in path else MAX_BODY_BYTES
     response.aiter_bytes = _bounded(response.aiter_bytes, most)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from harness.api.errors import SetupError
 
 _parser: Any = importlib.import_module("re._parser")  # Python's own: what it reads is what `re` would match
-_MOST = 2000
+_MAX_REPETITIONS = 2000
 """Repetitions that llama.cpp takes in one grammar rule."""
 
 
@@ -98,9 +98,9 @@ def _repetition(value: tuple[int, Any, Any]) -> str:
     if high is _parser.MAXREPEAT:
         return {0: f"{one}*", 1: f"{one}+"}.get(low, f"{one}{{{low},}}")
     parts = []
-    while high > _MOST:
-        parts.append(f"{one}{{{min(low, _MOST)},{_MOST}}}")
-        low, high = max(0, low - _MOST), high - _MOST
+    while high > _MAX_REPETITIONS:
+        parts.append(f"{one}{{{min(low, _MAX_REPETITIONS)},{_MAX_REPETITIONS}}}")
+        low, high = max(0, low - _MAX_REPETITIONS), high - _MAX_REPETITIONS
     return " ".join([*parts, f"{one}{{{low},{high}}}"])
 
 

@@ -23,7 +23,7 @@ from harness.extensions.openai.wire import GarbledError, read_usage
 Messages = Sequence[Mapping[str, str]]
 LOWEST = -9999.0
 """The log-probability of an impossible token, as in vLLM's server: JSON has no infinity."""
-MOST_PROMPTS = 32
+MAX_PROMPTS = 32
 """Prompts in one request."""
 LENGTH = 2048
 """Tokens that a model takes of which nothing is known, as in lm-eval."""
@@ -73,7 +73,7 @@ class ScoringServer:
         self._tokenizer, self._max_length = tokenizer, max_length
         self._template_kwargs = template_kwargs if isinstance(template_kwargs, dict) else None
         self._tokens: ChatTokens | None = None
-        self._most = MOST_PROMPTS
+        self._most = MAX_PROMPTS
         self._is_proven = False
 
     async def score(
@@ -190,7 +190,7 @@ def _chat_part(context: Messages, text: str) -> Part:
     return Part(messages, text)
 
 
-def chunks(parts: Sequence[Part], most: int = MOST_PROMPTS) -> Iterator[Sequence[Part]]:
+def chunks(parts: Sequence[Part], most: int = MAX_PROMPTS) -> Iterator[Sequence[Part]]:
     """The parts that one request asks for: a conversation, or up to so many prompts."""
     start = 0
     while start < len(parts):

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
-from harness.replies.aside import spoken
 from harness.replies.characters import end_of, last_line
 from harness.replies.extract import field_of
 from harness.replies.statements import last_labels
+from harness.replies.strip_reasoning import strip_reasoning
 
 from .ranks import in_ranks
 
@@ -67,7 +67,7 @@ class CandidateBallot(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The ballot that `text` states."""
-        text = spoken(text)
+        text = strip_reasoning(text)
         error = None
         for statement in self._statements(text):
             action, error = self.read(statement)
@@ -85,7 +85,7 @@ class CandidateBallot(Reply):
 
     def well_formed(self, text: str) -> bool:
         """Whether its last line has the marker."""
-        return last_line(spoken(text)).startswith(self.marker)
+        return last_line(strip_reasoning(text)).startswith(self.marker)
 
     @abstractmethod
     def read(self, statement: str) -> tuple[Action, str | None]:

@@ -23,13 +23,13 @@ from harness.config.plan import Plan, episode_id
 from harness.config.project import Project
 from harness.config.spec import Spec, Variant, over
 from harness.evaluation.stages import OnScore, execute
-from harness.extensions.panels.calibrated import CalibratedProtocol, CalibrationEpisode
-from harness.extensions.panels.fitted_files import SCHEMA, fingerprint, players, wordings
+from harness.extensions.panels.calibrated_protocol import CalibratedProtocol, CalibrationEpisode
+from harness.extensions.panels.calibration_files import SCHEMA, fingerprint, players, wordings
 from harness.extensions.panels.questions import is_right, score_of
-from harness.runtime.manifest import identity, plain_folder
 from harness.runtime.options import Options
+from harness.runtime.run_json import identity, plain_folder
 from harness.runtime.session import session
-from harness.storage import finished
+from harness.storage import finished_episodes
 
 _OWN = ("prompts", "models", "baseline", "generation_kwargs", "structured_output", "seed", "executor")
 """The keys of a spec that decide how agents answer, besides task, protocol and agents; and where they do."""
@@ -182,7 +182,7 @@ def _played(plan: Plan, folder: Path) -> list[CalibrationEpisode]:
     cases = {episode_id(condition, case, repeat): case for condition, case, repeat in plan.episodes()}
     task = plan.conditions[0].task
     played: dict[str, CalibrationEpisode] = {}
-    for end, batches in finished.batches(*storage.journals(folder)):
+    for end, batches in finished_episodes.batches(*storage.journals(folder)):
         if end["error"] is not None:
             message = f"the calibration question {end['case']!r} failed: {end['error']}"
             raise DataError(message, hint="Remove the cause, and fit again.")

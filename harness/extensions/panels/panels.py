@@ -16,9 +16,9 @@ from harness.api.errors import PluginError
 from harness.extensions.panels.peers import peer_text
 from harness.extensions.panels.questions import QuestionTask
 from harness.replies import WrappedReply, act_of, says_nothing, without_thinking
-from harness.replies.reading import guarded, read
+from harness.replies.parse_guard import guarded, read
 
-from .with_confidence import AnswerWithConfidence, Style, split_confidence
+from .answer_with_confidence import AnswerWithConfidence, Style, split_confidence
 
 UNREAD = "nothing is written where log-likelihoods count, so no reply is asked for again; leave parse_retries out"
 """Why `parse_retries` does not fit a task that scores options."""

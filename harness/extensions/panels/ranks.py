@@ -12,7 +12,7 @@ from harness.replies.conclusions import concluding
 from harness.replies.literals import objects
 from harness.replies.statements import last_statement
 
-_LONGEST = 20_000
+_MAX_CHARS = 20_000
 """Characters at a reply's end that are read."""
 _MEDALS = {"🥇": 1, "🥈": 2, "🥉": 3}
 _WORDS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
@@ -54,7 +54,7 @@ def in_ranks(text: str, candidates: tuple[str, ...]) -> list[str] | None:
     The ranks are numbers ("1. A", "2nd: B", a column of a table), medals, words ("First place: A", "Best: A"), members
     of objects of JSON ({"name": "A", "rank": 1}), or the order in a sentence that says "from best to worst".
     """
-    text = text[-_LONGEST:]
+    text = text[-_MAX_CHARS:]
     if _BACKWARDS.search(text):
         return None
     for ranked in (_of_objects(text, candidates), _of_lines(text, candidates)):

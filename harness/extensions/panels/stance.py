@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Facts, Parsed, ReplyField
-from harness.replies.aside import spoken
 from harness.replies.extract import field_of
-from harness.replies.wrapped import WrappedReply
+from harness.replies.strip_reasoning import strip_reasoning
+from harness.replies.wrapped_reply import WrappedReply
 
 _STANCE = re.compile(
     r"^[^\w\n]{0,8}"
@@ -88,7 +88,7 @@ class AgreeOrCounter(WrappedReply):
 
 def _arranged(text: str) -> str:
     """The reply without thinking; a stance that is in an object, an element or below a heading comes first."""
-    text = spoken(text)
+    text = strip_reasoning(text)
     field = field_of(text, "stance")
     return text if field is None or field.inline else f"{field.value.strip()}\n{field.rest(text)}"
 
@@ -116,7 +116,7 @@ class NamesFlaw(WrappedReply):
 
     def well_formed(self, text: str) -> bool:
         """Whether a readable text names a flaw and is well-formed otherwise."""
-        return _FLAW.search(spoken(text)) is not None and self.inner.well_formed(text)
+        return _FLAW.search(strip_reasoning(text)) is not None and self.inner.well_formed(text)
 
     def constraint(self) -> Mapping[str, Any] | None:
         """The flaw on a line, above an answer that is a regular expression or a choice."""

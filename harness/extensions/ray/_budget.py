@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from harness.api.errors import BudgetSpentError
 from harness.engines.bounded_usage import BoundedUsage
-from harness.engines.budget import LARGEST, Budget, Usage
+from harness.engines.budget import MAX_BUDGET, Budget, Usage
 
-LARGEST_SHARE = (1 << 10, 1 << 20)
+MAX_SHARE = (1 << 10, 1 << 20)
 """Calls and tokens. A worker waits for each share: a thousandth of the time that it takes to use so much."""
 Used = tuple[int, int]
 """Calls, tokens; of what is not bounded the numbers mean nothing."""
@@ -119,7 +119,7 @@ class SharedBudget:
             if min(remaining) > 0:
                 calls, tokens = (
                     min(most, max(1, each // (2 * self.workers)))
-                    for each, most in zip(remaining, LARGEST_SHARE, strict=True)
+                    for each, most in zip(remaining, MAX_SHARE, strict=True)
                 )
                 self._limits[worker] = used[0] + calls, used[1] + tokens
         return self._limits.get(worker, (0, 0))
@@ -132,7 +132,10 @@ class SharedBudget:
     def _remaining(self) -> tuple[int, int]:
         """Calls and tokens that are not yet assigned to a worker."""
         budget, usage = self.usage.budget, self.usage
-        remaining = [(budget.max_calls or LARGEST) - usage.calls, (budget.max_tokens_total or LARGEST) - usage.tokens]
+        remaining = [
+            (budget.max_calls or MAX_BUDGET) - usage.calls,
+            (budget.max_tokens_total or MAX_BUDGET) - usage.tokens,
+        ]
         for worker in self._used:
             if not self.used_up(worker):
                 remaining = [remaining[kind] - self._limits[worker][kind] + self._used[worker][kind] for kind in (0, 1)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from harness.api import Move
 from harness.config.plan import Job, episode_id
 
-MOST_AHEAD = 256
+MAX_AHEAD_EPISODES = 256
 Moves = dict[tuple[str, int], Move]
 """(agent, index of its turn) → the move recorded there."""
 
@@ -45,7 +45,7 @@ class Scheduler:
         remaining: how many episodes are not finished.
         active: worker → the episodes that it is to play.
         paused: worker → the episodes that it plays no further, and whose end does not count yet: a failure is pending
-            (`harness.storage.pending`), or the budget is used up.
+            (`harness.storage.pending_failures`), or the budget is used up.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Scheduler:
         finished = {name for name in names if active.pop(name, None) or paused.pop(name, None)}
         self.remaining -= len(finished)
         if finished and (len(finished) > 1 or not active):
-            self._ahead[worker] = min(MOST_AHEAD, max(self._ahead[worker], 2 * len(finished)))
+            self._ahead[worker] = min(MAX_AHEAD_EPISODES, max(self._ahead[worker], 2 * len(finished)))
         return finished
 
     def pause(self, worker: int, names: Iterable[str]) -> None:

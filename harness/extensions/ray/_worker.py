@@ -18,7 +18,7 @@ from harness.config import project, resolve
 from harness.config.permissions import check_execution
 from harness.config.plan import Job, Plan, episode_id
 from harness.config.spec import Spec
-from harness.extensions.panels.fitted_files import load_parameters
+from harness.extensions.panels.calibration_files import load_parameters
 from harness.extensions.ray import worker_locks
 from harness.plugins import approvals
 from harness.runtime.open_episodes import Episodes
@@ -56,7 +56,7 @@ class WorkerUpdate:
     Attributes:
         scores: of the finished ones.
         paused: ids of episodes that it plays no further, and whose end does not count yet: a failure is pending
-            (`harness.storage.pending`), or the budget is used up.
+            (`harness.storage.pending_failures`), or the budget is used up.
         failure: why it plays no more.
         used: calls and tokens since the worker began.
         live_models: names of the models that have answered.

@@ -14,7 +14,7 @@ from pathlib import Path
 from harness.api.errors import DataError, StorageError
 from harness.storage.locks import LOCK, Lock, holder
 
-PATIENCE = 30.0
+WAIT_SECONDS = 30.0
 """Seconds to wait for workers to be gone. A cluster ends those of a dead driver within a few."""
 _SILENT = 2.0
 """Seconds of waiting after which the log says so."""
@@ -36,7 +36,7 @@ def hold(folder: Path, worker: int) -> Lock:
         raise StorageError(f"cannot write to {folder}: {error.strerror or error}") from None
 
 
-def wait(*locks: Path, patience: float = PATIENCE, silent: float = _SILENT) -> None:
+def wait(*locks: Path, patience: float = WAIT_SECONDS, silent: float = _SILENT) -> None:
     """Wait until no process holds any of these locks.
 
     Args:

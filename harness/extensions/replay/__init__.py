@@ -3,6 +3,6 @@
 From Python: `replayed(run, episode, change={…})`.
 """
 
-from .again import replayed
+from .replay_run import replayed
 
 __all__ = ["replayed"]

@@ -10,12 +10,12 @@ from typing import Any
 from harness.api import Action, Completion, Facts, Parsed, Reply, as_text, derive_seed
 from harness.api.errors import DataError, Place, near
 from harness.api.printable import clean_name, cut
-from harness.replies.reading import read_completion
+from harness.replies.parse_guard import read_completion
 from harness.runtime.seats import seats
 
-from .key import ChangeEntry
-from .key import as_text as of_entry
-from .parent import Parent, ParentTurn
+from .base_run import BaseRun, BaseTurn
+from .replay_key import ChangeEntry
+from .replay_key import as_text as of_entry
 
 _EXAMPLES, _LENGTH = 3, 200
 
@@ -30,11 +30,11 @@ class Change:
         completion: how a model says it; None if it said just that.
     """
 
-    played: ParentTurn
+    played: BaseTurn
     action: Action
     completion: Completion | None
 
-    def entry(self, parent: Parent, episode: str) -> ChangeEntry:
+    def entry(self, parent: BaseRun, episode: str) -> ChangeEntry:
         """As the spec of the run that is played has it."""
         agent, index = self.played.turn.agent, self.played.index
         seat = seats(parent.plan, *parent.jobs[episode])[agent]
@@ -50,7 +50,7 @@ class Change:
         }
 
 
-def changed(turns: Sequence[ParentTurn], number: int, text: str) -> Change:
+def changed(turns: Sequence[BaseTurn], number: int, text: str) -> Change:
     """A turn whose reply is another text.
 
     Args:
@@ -81,7 +81,7 @@ def changed(turns: Sequence[ParentTurn], number: int, text: str) -> Change:
     return Change(played, parsed.action, said)
 
 
-def dropped(turns: Sequence[ParentTurn], number: int, receiver: str | None = None) -> Change:
+def dropped(turns: Sequence[BaseTurn], number: int, receiver: str | None = None) -> Change:
     """A turn without the message that its agent sends there: to all, or to one `receiver`.
 
     Raises `DataError` if there is no such turn or message.
@@ -106,7 +106,7 @@ def dropped(turns: Sequence[ParentTurn], number: int, receiver: str | None = Non
     return Change(played, silent, said)
 
 
-def turn_at(turns: Sequence[ParentTurn], number: int, option: str) -> ParentTurn:
+def turn_at(turns: Sequence[BaseTurn], number: int, option: str) -> BaseTurn:
     """The turn of this number. Raises `DataError` if the episode has none."""
     if not 0 <= number < len(turns):
         hint = "`harness replay RUN --episode E` lists them."
@@ -114,7 +114,7 @@ def turn_at(turns: Sequence[ParentTurn], number: int, option: str) -> ParentTurn
     return turns[number]
 
 
-def listed(turns: Sequence[ParentTurn]) -> Iterator[str]:
+def listed(turns: Sequence[BaseTurn]) -> Iterator[str]:
     """A line a turn: number, round, agent, template, and what was done."""
     width = max((len(turn.turn.agent) for turn in turns), default=0)
     for turn in turns:
@@ -130,7 +130,7 @@ def by_agent(agents: Sequence[str], agent: str) -> str:
     return agent
 
 
-def _who(played: ParentTurn) -> str:
+def _who(played: BaseTurn) -> str:
     return f"{clean_name(played.turn.agent)}, {played.turn.name}"
 
 
@@ -158,11 +158,11 @@ def call_of(number: int, call: Facts) -> dict[str, str]:
     return {"id": f"call_{number}", "name": str(name), "arguments": as_text(arguments)}
 
 
-def _speaks(played: ParentTurn, turns: Sequence[ParentTurn]) -> bool:
+def _speaks(played: BaseTurn, turns: Sequence[BaseTurn]) -> bool:
     return without_messages(played.move.action, None, receivers(turns)) is not None
 
 
-def receivers(turns: Sequence[ParentTurn]) -> frozenset[str]:
+def receivers(turns: Sequence[BaseTurn]) -> frozenset[str]:
     """All agents that may get messages."""
     return frozenset(turn.turn.agent for turn in turns)
 

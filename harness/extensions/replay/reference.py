@@ -15,8 +15,8 @@ from harness.runtime.seats import seats
 from harness.runtime.steps import Steps
 from harness.storage.plugin_errors import describe
 
-from .kept import Kept, Memory
-from .parent import Parent
+from .base_run import BaseRun
+from .recorded_engine import Memory, RecordedEngine
 
 
 def reference_of(plan: Plan, given: Reference, at: Place) -> Callable[[], Policy]:
@@ -53,7 +53,7 @@ def _failure(plan: Plan, condition: Condition, policy: Callable[[], Policy]) -> 
     return None, None
 
 
-def engines_of(parent: Parent, models: Mapping[str, Engine], max_calls: int | None) -> dict[str, Kept]:
+def engines_of(parent: BaseRun, models: Mapping[str, Engine], max_calls: int | None) -> dict[str, RecordedEngine]:
     """For each model of the run its recorded replies, and where a prompt is another one that of `models`, if any.
 
     Args:
@@ -64,4 +64,6 @@ def engines_of(parent: Parent, models: Mapping[str, Engine], max_calls: int | No
     plan, memory = parent.plan, Memory(parent)
     groups = [group for condition in plan.conditions for group in condition.groups if group.policy is None]
     names = dict.fromkeys(group.model or "model" for group in groups)
-    return {name: Kept(memory, models.get(name), plan.model, {}, max_calls=max_calls, once=True) for name in names}
+    return {
+        name: RecordedEngine(memory, models.get(name), plan.model, {}, max_calls=max_calls, once=True) for name in names
+    }

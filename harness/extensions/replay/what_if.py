@@ -16,13 +16,13 @@ from harness.api.printable import clean_name, cut
 from harness.config import resolve
 from harness.config.project import Project
 from harness.engines.mock import Mock
-from harness.runtime.manifest import META
 from harness.runtime.options import Options
+from harness.runtime.run_json import META
 
-from .again import ReplayRequest, count, play_again, taken_over
+from .base_run import BaseRun
 from .changes import call_of, receivers, turn_at, without_messages
-from .parent import Parent
 from .reference import reference_of, try_policy
+from .replay_run import ReplayRequest, count, play_again, taken_over
 
 STAND_IN = "stand-in"
 """The player that answers prompts offline: with legal replies, drawn from the seed of each call."""
@@ -181,7 +181,7 @@ def _as_json(text: str) -> Any:
         return text
 
 
-def _parent(project: Project, folder: Path) -> Parent:
+def _parent(project: Project, folder: Path) -> BaseRun:
     """The run; the same one is asked about again and again."""
     return _opened(project, folder, _stamp(folder))
 
@@ -194,5 +194,5 @@ def _stamp(folder: Path) -> int:
 
 
 @functools.lru_cache(maxsize=2)
-def _opened(project: Project, folder: Path, stamp: int) -> Parent:
-    return Parent.open(folder, project)
+def _opened(project: Project, folder: Path, stamp: int) -> BaseRun:
+    return BaseRun.open(folder, project)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from harness.api import Action, Parsed, Reply, ReplyField
-from harness.replies.aside import without_thinking
 from harness.replies.characters import valid
 from harness.replies.literals import NoValueError, value_at
+from harness.replies.strip_reasoning import without_thinking
 
-from ._lines import Line, logical
+from ._code_lines import Line, logical
 
 _FENCE = re.compile(r"^([^\n`~]{0,400}+)(`{3,}+|~{3,}+)[ \t]*+([\w+#.-]*+)[^\n`]*+$", re.MULTILINE)
-_WIDEST = 12
+_MAX_FENCE_INDENT = 12
 """Blanks before a fence within a list; one that closes a block has nothing else before it."""
 _PYTHON = {"", "python", "py", "python3", "python2", "py3", "ipython", "code", "text", "plaintext"}
 _UNNAMED = {"", "code", "text", "plaintext"}
@@ -142,7 +142,7 @@ def _blocks(text: str) -> list[tuple[str, str]]:
 
 
 def _blank(before: str) -> bool:
-    return len(before) <= _WIDEST and not before.strip(" \t")
+    return len(before) <= _MAX_FENCE_INDENT and not before.strip(" \t")
 
 
 def _outdented(text: str, by: int) -> str:

@@ -1,7 +1,7 @@
 """Styles of chat templates: thoughts in every dialect, and calls of tools written as text.
 
 The marks are those of `harness.replies.dialects`; where each is documented stands there and in
-`harness.replies.written_calls`.
+`harness.replies.text_tool_calls`.
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ from typing import Literal
 from harness import storage
 from harness.api import Case, Episode, Move, Parsed, Reply, Turn
 from harness.config.plan import Condition, Plan, episode_id, protocol_seed
-from harness.replies import spoken
-from harness.replies.dropped import dropped_fields
-from harness.replies.reading import read_completion
+from harness.replies import strip_reasoning
+from harness.replies.dropped_fields import dropped_fields
+from harness.replies.parse_guard import read_completion
 from harness.runtime.scoring import grade, labels, score
 from harness.runtime.steps import Recorded, Steps, by_turn, recorded_move
-from harness.storage import finished
+from harness.storage import finished_episodes
 from harness.tables import EpisodeScore
 
 Reader = Literal["tolerant", "reference", "strict"]
@@ -51,7 +51,7 @@ def read_again(plan: Plan, folder: Path, reader: Reader) -> Reading:
     """Read every reply of a finished run by another rule, and grade what the episodes then come to."""
     reading = Reading()
     episodes = {episode_id(*episode): episode for episode in plan.episodes()}
-    for end, batches in finished.batches(*storage.journals(folder)):
+    for end, batches in finished_episodes.batches(*storage.journals(folder)):
         if end["outcome"] is None or end["e"] not in episodes:
             continue
         condition, case, repeat = episodes[end["e"]]
@@ -126,4 +126,4 @@ def read_by(form: Reply, reader: Reader) -> Reply:
 
 def _as_asked(form: Reply, parsed: Parsed, text: str) -> bool:
     written = form.written(parsed.action) if form.fields and parsed.action is not None else ""
-    return " ".join(spoken(text).split()).casefold().endswith(" ".join(written.split()).casefold())
+    return " ".join(strip_reasoning(text).split()).casefold().endswith(" ".join(written.split()).casefold())

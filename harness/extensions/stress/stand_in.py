@@ -8,10 +8,10 @@ from typing import Any
 
 from harness.api import Action, Completion, Reply, Request, derive_seed
 from harness.engines.mock import Mock
-from harness.replies.reading import read_completion
+from harness.replies.parse_guard import read_completion
 
+from .parse_verdicts import Trial, tried
 from .styles import STYLES, Meant, Style
-from .verdicts import Trial, tried
 
 PLAIN = tuple(style for style in STYLES if style.plain)
 CALLED = Style("a call of a tool", True, lambda meant: None)

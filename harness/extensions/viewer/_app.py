@@ -1,6 +1,6 @@
 """The routes. All answers but pages and whole texts are JSON; a failure is `{"error": text}`.
 
-    GET /api/runs                                   {"root", "runs": [FoundRun.line()]}
+    GET /api/runs                                   {"root", "runs": [ListedRun.line()]}
     GET /api/runs/{id}                              one run: its record, tables, labels, metrics, counts, conditions
     GET /api/runs/{id}/episodes?offset=&limit=&sort=&desc=&outcome=&condition=&label.NAME=&q=
                                                     {"total", "episodes": […]}
@@ -43,18 +43,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from harness.api.errors import DataError, UserError
-from harness.extensions.viewer.index import ClosedIndexError, EpisodeQuery
+from harness.extensions.viewer.run_index import ClosedIndexError, EpisodeQuery
 from harness.transcripts.moves import from_journal
 
-from ._found import FoundRun, FoundRuns, StillIndexingError
 from ._guard import Guard
-from ._reading import SECONDS, Reader, TooSlowError
-from ._recorded import Recording
+from ._reader_process import SECONDS, Reader, TooSlowError
+from ._recording import Recording
 from ._results import Results
+from ._run_list import ListedRun, RunList, StillIndexingError
 from ._transcripts import as_json, dumped, part_of
 
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-Answer = Callable[[FoundRun, Request], Response]
+Answer = Callable[[ListedRun, Request], Response]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def app(
         seconds: what playing an episode again may take.
         what_if: whether and how readers may play episodes on; None: the viewer only reads.
     """
-    viewer = _Viewer(FoundRuns(root, patience), project, seconds, what_if)
+    viewer = _Viewer(RunList(root, patience), project, seconds, what_if)
     runs = "/api/runs/{id}"
     application = Starlette(
         routes=[
@@ -115,7 +115,7 @@ def app(
 class _Viewer:
     """What the routes share."""
 
-    def __init__(self, found: FoundRuns, project: Path, seconds: float, what_if: WhatIf | None) -> None:
+    def __init__(self, found: RunList, project: Path, seconds: float, what_if: WhatIf | None) -> None:
         self.run_list, self._project, self._seconds, self._what_if = found, project, seconds, what_if
         self._reader = Reader(project)
         self._player, self._playing = Reader(project), threading.Lock()  # a long episode keeps nobody from reading
@@ -144,10 +144,10 @@ class _Viewer:
 
         return await run_in_threadpool(work)
 
-    def _with_headline(self, run: FoundRun, line: dict[str, Any]) -> dict[str, Any]:
+    def _with_headline(self, run: ListedRun, line: dict[str, Any]) -> dict[str, Any]:
         return {**line, "headline": self._results.headline(run) if line["status"] in _WITH_RESULTS else None}
 
-    def run(self, run: FoundRun, request: Request) -> Response:
+    def run(self, run: ListedRun, request: Request) -> Response:
         """One run."""
         status, problem, _ = run.standing()
         line = {**run.line(), "status": status, "problem": problem}
@@ -174,18 +174,18 @@ class _Viewer:
             }
         )
 
-    def episodes(self, run: FoundRun, request: Request) -> Response:
+    def episodes(self, run: ListedRun, request: Request) -> Response:
         """A page of episodes."""
         total, rows = run.index().page(_query(request))
         return _json({"total": total, "episodes": rows})
 
-    def search(self, run: FoundRun, request: Request) -> Response:
+    def search(self, run: ListedRun, request: Request) -> Response:
         """Turns in which something was said."""
         index, text = run.index(), request.query_params.get("q", "")
         hits, complete = index.search(text[:1000], min(_number(request, "limit", 50), 200))
         return _json({"hits": [asdict(hit) for hit in hits], "complete": complete})
 
-    def episode(self, run: FoundRun, request: Request) -> Response:
+    def episode(self, run: ListedRun, request: Request) -> Response:
         """A transcript."""
         recording, more = self._recording(run, request)
         played = self._play(run, "episode", recording, more)
@@ -194,7 +194,7 @@ class _Viewer:
             return _json({**as_json(from_journal(recording.episode, batches, end, problem or played), []), **more})
         return Response(played, media_type="application/json")
 
-    def text(self, run: FoundRun, request: Request) -> Response:
+    def text(self, run: ListedRun, request: Request) -> Response:
         """One text, whole."""
         recording, _ = self._recording(run, request)
         turn, part = _number(request, "turn", 0), request.query_params.get("part", "")
@@ -208,7 +208,7 @@ class _Viewer:
         data = text.encode("utf-8", "backslashreplace")
         return Response(data, media_type="text/plain", headers={"Content-Disposition": "inline"})
 
-    def _recording(self, run: FoundRun, request: Request) -> tuple[Recording, dict[str, Any]]:
+    def _recording(self, run: ListedRun, request: Request) -> tuple[Recording, dict[str, Any]]:
         """(where the episode stands that is asked for, entries to add to its transcript)."""
         start = run.standing()[2].get("start")  # before the rest: a page with an old start asks again
         name = request.query_params.get("episode", "")
@@ -222,7 +222,7 @@ class _Viewer:
         more |= {"result": there.row["outcome"], "words": run.words(), "start": start, "parent": self._parent_of(run)}
         return recording, {**more, "previous": there.previous, "next": there.next}
 
-    def _play(self, run: FoundRun, job: str, recording: Recording, *more: Any) -> Any:
+    def _play(self, run: ListedRun, job: str, recording: Recording, *more: Any) -> Any:
         """What the child returns for an episode; if it cannot make the transcript, a text that says why."""
         if job == "episode" and (why := self._was_too_slow(run, recording)) is not None:
             return why
@@ -235,17 +235,17 @@ class _Viewer:
         except DataError as error:
             return f"prompts cannot be shown: {error}" if job == "episode" else None
 
-    def _was_too_slow(self, run: FoundRun, recording: Recording) -> str | None:
+    def _was_too_slow(self, run: ListedRun, recording: Recording) -> str | None:
         """Why an episode is not played again: it took too long, or so many others of its run did."""
         known = self._too_slow.get((run.id, recording.stamp), {})
-        return next(iter(known.values())) if len(known) >= _MANY else known.get(recording.episode)
+        return next(iter(known.values())) if len(known) >= _MAX_SLOW_EPISODES else known.get(recording.episode)
 
     async def what_if(self, request: Request) -> Response:
         """Who may answer prompts when an episode is played on."""
         model = self._what_if.model if self._what_if is not None else None
         return _json({"model": model and str(model.get("pretrained") or model.get("model") or model["use"])})
 
-    def form(self, run: FoundRun, request: Request) -> Response:
+    def form(self, run: ListedRun, request: Request) -> Response:
         """What may take the place of a turn's reply."""
         episode, turn = request.query_params.get("episode", ""), _number(request, "turn", 0)
         return _json(self._reader.do("form", run.folder, episode, turn, seconds=self._seconds))
@@ -263,7 +263,7 @@ class _Viewer:
         finally:
             self._playing.release()
 
-    def _play_on(self, run: FoundRun, asked: dict[str, Any]) -> Response:
+    def _play_on(self, run: ListedRun, asked: dict[str, Any]) -> Response:
         how = self._what_if
         assert how is not None  # the guard lets no other request through
         try:
@@ -276,13 +276,13 @@ class _Viewer:
             raise DataError(f"the new run is in {folder}, which is not below the folder that is shown")
         return _json({"run": made.id, "turns": done["turns"]})
 
-    def _parent_of(self, run: FoundRun) -> str | None:
+    def _parent_of(self, run: ListedRun) -> str | None:
         """The id of the run that this one plays again, if it is shown, too."""
         if (folder := run.parent()) is None:
             return None
         return next((one.id for one in self.run_list.all() if one.folder == folder), None)
 
-    def state(self, run: FoundRun, request: Request) -> Response:
+    def state(self, run: ListedRun, request: Request) -> Response:
         """A value that changes when a page needs an update."""
         status, problem, meta = run.standing()
         state: dict[str, Any] = {"status": status, "problem": problem, "of": meta.get("planned")}
@@ -300,9 +300,9 @@ class _Viewer:
 _STRANGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, OverflowError)
 """What files of strange shapes raise."""
 _WITH_RESULTS = ("finished", "damaged")
-_MANY = 3  # episodes that took too long, after which the others of their run are not tried
+_MAX_SLOW_EPISODES = 3  # episodes that took too long, after which the others of their run are not tried
 _TRIES = 5
-_MOST_BODY = 1 << 18
+_MAX_BODY_BYTES = 1 << 18
 _NO_RUN = "no such run below the folder that is shown"
 
 
@@ -335,12 +335,12 @@ def _of_run(viewer: _Viewer, answer: Answer) -> Callable[[Request], Awaitable[Re
 
 
 async def _body(request: Request) -> Any:
-    """The JSON of a request. Raises `DataError` if it is none, or longer than `_MOST_BODY`."""
+    """The JSON of a request. Raises `DataError` if it is none, or longer than `_MAX_BODY_BYTES`."""
     data = b""
     async for part in request.stream():
         data += part
-        if len(data) > _MOST_BODY:
-            raise DataError(f"the request is longer than {_MOST_BODY:,} bytes", hint="Write a shorter reply.")
+        if len(data) > _MAX_BODY_BYTES:
+            raise DataError(f"the request is longer than {_MAX_BODY_BYTES:,} bytes", hint="Write a shorter reply.")
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
@@ -363,7 +363,7 @@ def _request_fields(body: Any) -> dict[str, Any]:
     return body
 
 
-def _tried(answer: Answer, run: FoundRun, request: Request) -> Response:
+def _tried(answer: Answer, run: ListedRun, request: Request) -> Response:
     """The answer, from another index where this one was closed for another request's."""
     for _ in range(_TRIES):
         with contextlib.suppress(ClosedIndexError):
@@ -371,7 +371,7 @@ def _tried(answer: Answer, run: FoundRun, request: Request) -> Response:
     return answer(run, request)
 
 
-def _stamp(run: FoundRun) -> str:
+def _stamp(run: ListedRun) -> str:
     """What changes when a run's record or spec does."""
     parts = []
     for name in ("run.json", "spec.yaml"):

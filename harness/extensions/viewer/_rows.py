@@ -51,8 +51,8 @@ GOALS: Final = ("solved", "success", "score", "correct", "execution", "accuracy"
 """Names of grades and metrics that say so where no goal is known, the first that is there."""
 _SEARCHED = 2000  # characters of answers
 _MAX_INTEGER = 1 << 53
-_MOST_TOKENS = 1 << 40  # of one episode: sums over all episodes stay numbers that SQLite knows
-_DEEPEST = 50  # objects within objects in labels
+_MAX_TOKENS = 1 << 40  # of one episode: sums over all episodes stay numbers that SQLite knows
+_MAX_DEPTH = 50  # objects within objects in labels
 
 
 class EpisodeRow:
@@ -108,7 +108,7 @@ class EpisodeRow:
             for name in ("input_tokens", "output_tokens", "latency"):
                 amount = call.get(name)
                 if amount is not None and 0 <= amount < _MAX_INTEGER:
-                    added[name] = min((added.get(name, values[name]) or 0) + amount, _MOST_TOKENS)
+                    added[name] = min((added.get(name, values[name]) or 0) + amount, _MAX_TOKENS)
         if kind == "parse":
             added["parse_failures"] = values["parse_failures"] + 1
         elif kind == "limit":
@@ -152,7 +152,7 @@ def measured(line: Mapping[str, Any], goal: Goal | None) -> tuple[str, str, str 
     grade = line.get("grade") or {}
     value = None if error is not None else _value({**grade, **numbers}, goal)
     text = None if error is None else plain(str(error))
-    labels, numbers = finite(labels, _DEEPEST), finite(numbers, _DEEPEST)
+    labels, numbers = finite(labels, _MAX_DEPTH), finite(numbers, _MAX_DEPTH)
     return json.dumps(labels), json.dumps(numbers), text, int(bool(line.get("limited"))), value
 
 

@@ -13,11 +13,11 @@ from harness.engines.likelihoods import likelihoods_of, shares, sums
 from harness.transcripts.plain import finite
 from harness.transcripts.view_api import Finding, RecordedTurn, Transcript
 
-LONGEST: Final = 20_000
+MAX_TEXT_CHARS: Final = 20_000
 """Characters of one text in a transcript."""
 _ALL_TEXT = 8_000_000  # characters of all texts of one transcript; after that, texts are cut to _BRIEF
 _BRIEF = 400
-_MOST_TURNS = 20_000
+_MAX_TURNS = 20_000
 _LANE_FACTS = ("deviates", "effect", "effect_of_message")
 _CALL_FIELDS = (
     "finish_reason",
@@ -35,7 +35,7 @@ def as_json(transcript: Transcript, scenes: list[dict[str, Any]]) -> dict[str, A
     case, outcome, cutter = transcript.case, transcript.outcome, _Cutter()
     private = {} if case is None else {agent: cutter.value(facts) for agent, facts in case.private.items()}
     topology = None if case is None or case.topology is None else {a: list(n) for a, n in case.topology.items()}
-    shown = transcript.turns[:_MOST_TURNS]
+    shown = transcript.turns[:_MAX_TURNS]
     return {
         "id": transcript.id,
         "condition": transcript.condition,
@@ -71,7 +71,7 @@ def found_json(found: Finding) -> dict[str, Any]:
     """What was found out about an episode, for its lane."""
     turns = [
         {"turn": number, "words": turn.words, **{name: turn.facts.get(name) for name in _LANE_FACTS}}
-        for number, turn in sorted(found.turns.items())[:_MOST_TURNS]
+        for number, turn in sorted(found.turns.items())[:_MAX_TURNS]
     ]
     return {"name": found.name, "title": found.title, "text": found.text, "turns": turns, "shares": dict(found.shares)}
 
@@ -143,7 +143,7 @@ class _Cutter:
         self._room = _ALL_TEXT
 
     def text(self, text: str) -> str:
-        short = text[: LONGEST if self._room > 0 else _BRIEF]
+        short = text[: MAX_TEXT_CHARS if self._room > 0 else _BRIEF]
         self._room -= len(short)
         return short
 

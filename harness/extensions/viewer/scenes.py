@@ -15,8 +15,8 @@ from harness.transcripts.view_api import Edge, Node, RecordedTurn, SentMessage, 
 Positions = Mapping[str, tuple[float, float]]
 """Name → (x, y), each from 0 to 1, from the top left."""
 _STRESS = 40  # agents up to which places are drawn by Kamada and Kawai's method: beyond, it takes seconds
-_LARGE, _LARGEST = 300, 2000  # agents beyond which places are drawn in fewer steps, or all on a ring
-_MOST_MESSAGES = 600
+_FEW_STEPS_AGENTS, _RING_AGENTS = 300, 2000  # agents beyond which places are drawn in fewer steps, or all on a ring
+_MAX_MESSAGES = 600
 _VALUE = 12
 _MESSAGE = 280
 
@@ -58,7 +58,7 @@ def places(transcript: Transcript) -> Positions:
     topology = transcript.case.topology if transcript.case is not None else None
     if topology is None or not any(topology.values()) or set(topology) != set(transcript.agents):
         return ring(transcript.agents)
-    if len(topology) > _LARGEST:  # the time and memory of a drawing grow with the square, and nothing would be seen
+    if len(topology) > _RING_AGENTS:  # the time and memory of a drawing grow with the square, and nothing would be seen
         return ring(transcript.agents)
     return _layout(tuple((agent, tuple(neighbors)) for agent, neighbors in topology.items()))
 
@@ -72,7 +72,7 @@ def _layout(topology: tuple[tuple[str, tuple[str, ...]], ...]) -> Positions:
     if size <= _STRESS and nx.is_connected(graph):
         drawn = nx.kamada_kawai_layout(graph)
     else:
-        steps = 100 if size <= _LARGE else 15
+        steps = 100 if size <= _FEW_STEPS_AGENTS else 15
         drawn = nx.spring_layout(graph, seed=1, iterations=steps, k=1.6 / math.sqrt(size))
     across = [float(x) for x, _ in drawn.values()], [float(y) for _, y in drawn.values()]
     (left, width), (top, height) = ((min(values), max(values) - min(values) or 1.0) for values in across)
@@ -141,7 +141,7 @@ def messages(turns: Sequence[RecordedTurn], agents: Sequence[str]) -> tuple[Sent
             for receiver, text in action.items()
             if receiver in names and isinstance(text, str) and text
         ]
-    return tuple(sent_messages[:_MOST_MESSAGES])
+    return tuple(sent_messages[:_MAX_MESSAGES])
 
 
 def answer_of(action: Action) -> Action:

@@ -14,9 +14,9 @@ from typing import TypeVar
 from harness.engines.gate import given_up
 
 T = TypeVar("T")
-EVERY = 15.0
+INTERVAL_SECONDS = 15.0
 """Seconds between two lines that say how long it takes."""
-PATIENCE = 0.5
+EXIT_SECONDS = 0.5
 """Seconds that work has to end once it was given up."""
 _log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 async def in_background(title: str, work: Callable[[], T], give_up: Callable[[], None]) -> T:
     """Do some work in a thread of its own; returns, or raises, what it does.
 
-    Cancelling ends the waiting within `PATIENCE`, whether or not the work ends with it.
+    Cancelling ends the waiting within `EXIT_SECONDS`, whether or not the work ends with it.
 
     Args:
         title: what is done, for the log.
@@ -54,12 +54,12 @@ async def in_background(title: str, work: Callable[[], T], give_up: Callable[[],
     thread.start()
     try:
         while not done.done():
-            await asyncio.wait({done}, timeout=EVERY)
+            await asyncio.wait({done}, timeout=INTERVAL_SECONDS)
             if not done.done():
                 _log.info("%s: %.0f s", title, time.monotonic() - begun)
     except asyncio.CancelledError:
         give_up()
-        await asyncio.to_thread(thread.join, PATIENCE)
+        await asyncio.to_thread(thread.join, EXIT_SECONDS)
         given_up.append(title)
         raise
     if failure:

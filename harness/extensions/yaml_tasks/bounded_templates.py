@@ -37,7 +37,7 @@ SECONDS = 2.0
 HINT = f"A template has {MAX_TEXT:,} characters, {MAX_STEPS:,} steps and {SECONDS:g} s, no more."
 
 _METHODS = (types.MethodType, types.BuiltinMethodType)
-_EVERY = 256
+_CLOCK_STEPS = 256
 _OF_DICTS = frozenset(dir(dict))
 
 
@@ -85,12 +85,12 @@ def _weight(value: Any) -> int:
 
 def _measured(value: Any) -> Any:
     """A value that was made, unless it is too large; what is made bit by bit is counted as it comes."""
-    if type(value) is str and len(value) < _EVERY:
+    if type(value) is str and len(value) < _CLOCK_STEPS:
         return value
     if isinstance(value, (str, bytes, list, tuple, set, frozenset, dict)):
         weight = _weight(value)
         _room(weight)
-        _SUPPLY.take(weight // _EVERY)
+        _SUPPLY.take(weight // _CLOCK_STEPS)
     elif isinstance(value, int):
         _bits(value.bit_length())
     elif isinstance(value, Iterator):
@@ -168,14 +168,14 @@ def _filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def bounded(*args: Any, **kwargs: Any) -> Any:
         value = args[at]
-        if type(value) in (str, list) and len(value) >= _EVERY:
-            _SUPPLY.take(len(value) // _EVERY)
+        if type(value) in (str, list) and len(value) >= _CLOCK_STEPS:
+            _SUPPLY.take(len(value) // _CLOCK_STEPS)
         if is_guarded:
             if name == "join" and isinstance(value, Iterator):
                 args = (*args[:at], value := list(value), *args[at + 1 :])
             _check(name, value if hasattr(value, "__len__") else str(value), [*args[at + 1 :], *kwargs.values()])
         result = function(*args, **kwargs)
-        return result if type(result) is str and len(result) < _EVERY else _measured(result)
+        return result if type(result) is str and len(result) < _CLOCK_STEPS else _measured(result)
 
     return bounded
 

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from harness.api import Action, Facts, Reply
 from harness.extensions.games.actions import ActionParameter
+from harness.replies.action_with_message import ActionWithMessage
 from harness.replies.contract import Contract, label
-from harness.replies.with_message import ActionWithMessage
-from harness.replies.wrapped import WrappedReply, act_of, has_fields
+from harness.replies.wrapped_reply import WrappedReply, act_of, has_fields
 
 ACT, SAID = "act", "said"
 """The keys of an action that has fields beside it."""
@@ -36,11 +36,11 @@ class ActWithFields(Contract):
 
     announced: ClassVar[str] = "ANSWER:"
 
-    def joined(self, act: Action, said: Facts) -> Action:
+    def compose(self, act: Action, said: Facts) -> Action:
         """The act with these values; None for the others."""
         return {ACT: act, SAID: {one.name: said.get(one.name) for one in self.beside}}
 
-    def parted(self, action: Action) -> tuple[Action, Facts]:
+    def split(self, action: Action) -> tuple[Action, Facts]:
         """The act, and the values."""
         return act_of(action), said_of(action)
 
@@ -75,7 +75,7 @@ def with_fields(form: Reply, action: Action, rng: random.Random) -> Action:
     contract = contract_of(form)
     if contract is None or action is None:
         return action
-    return contract.joined(action, {one.name: one.drawn(rng) for one in contract.beside})
+    return contract.compose(action, {one.name: one.drawn(rng) for one in contract.beside})
 
 
 def said_of(action: Action) -> Facts:

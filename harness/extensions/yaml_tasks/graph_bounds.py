@@ -11,7 +11,7 @@ MAX_AGENTS: Final = 100_000
 MAX_EDGES: Final = 1_000_000
 SECONDS: Final = 5.0
 """Of CPU time, for all draws of one network until it is connected."""
-_EVERY = 1024
+_CLOCK_DRAWS = 1024
 
 
 class TooMuchError(Exception):
@@ -40,7 +40,7 @@ class Draws(random.Random):
 
     def _tick(self) -> None:
         self._count += 1
-        if self._count % _EVERY == 0 and time.thread_time() > self._deadline:
+        if self._count % _CLOCK_DRAWS == 0 and time.thread_time() > self._deadline:
             raise TooMuchError(f"it takes more than {SECONDS:g} s")
 
 

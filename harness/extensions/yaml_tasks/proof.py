@@ -24,16 +24,16 @@ from harness.extensions.yaml_tasks.conformance import check_task
 from harness.storage.plugin_errors import describe
 
 from .contract import with_fields
-from .courses import warning
-from .playing import Choose, Clock, LateError, play_out
-from .tasks import DeclaredTask
+from .play_out import Choose, Clock, LateError, play_out
+from .world_check import warning
+from .yaml_task import YamlTask
 
 CASES = 20
 SECONDS = 2.0
 """What one task may take, in CPU time; fewer cases are drawn of one that takes longer."""
 MAX_SEARCH = 3_000
 """Answer vectors that are graded in search of a solution."""
-MOST_GRADES = 4
+MAX_GRADES = 4
 MAX_TASKS = 4
 """Tasks of a spec that are proved: a matrix of sizes declares one task many times."""
 ALL = "of all"
@@ -74,7 +74,7 @@ class Proof:
 
 
 def _shown(grades: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {value:.3g}" for name, value in [*grades.items()][:MOST_GRADES]) or "no grades"
+    return ", ".join(f"{name} {value:.3g}" for name, value in [*grades.items()][:MAX_GRADES]) or "no grades"
 
 
 def proofs(plays: Sequence[tuple[Plan, Place]]) -> Iterator[UserError | str]:
@@ -87,7 +87,7 @@ def proofs(plays: Sequence[tuple[Plan, Place]]) -> Iterator[UserError | str]:
     for condition in plan.conditions:
         if len(seen) == MAX_TASKS:
             return
-        if isinstance(condition.task, DeclaredTask) and (key := repr(condition.task)) not in seen:
+        if isinstance(condition.task, YamlTask) and (key := repr(condition.task)) not in seen:
             seen.add(key)
             proof = prove(condition, plan.spec.place("task"))
             yield from proof.problems
@@ -102,7 +102,7 @@ def prove(condition: Condition, place: Place | None = None) -> Proof:
     """Draw cases of the condition's task and try them.
 
     Args:
-        condition: its task is a `DeclaredTask`.
+        condition: its task is a `YamlTask`.
         place: where the task is; problems that know no better place point there.
     """
     proof, task, deadline = Proof(), condition.task, time.process_time() + SECONDS
@@ -185,7 +185,7 @@ def _wrong(grades: Grades) -> Iterator[str]:
 
 def _solve(proof: Proof, task: Task, case: Case) -> Iterator[str]:
     """Note the best outcome of a case: the task's own solution, which must solve it, or what a search finds."""
-    known = task.solution(case) if isinstance(task, DeclaredTask) else None
+    known = task.solution(case) if isinstance(task, YamlTask) else None
     if known is not None:
         best, proof.method = task.grade(case, known), "by the solution"
         if best.get("solved", best.get("success", 1.0)) != 1.0:

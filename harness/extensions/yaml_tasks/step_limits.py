@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 Supply = Iterator[bool]
-_EVERY = 256
+_CLOCK_STEPS = 256
 _ENTRY = 10
 """How many characters an entry of a list counts as."""
 
@@ -35,8 +35,8 @@ def supply(count: int, seconds: float) -> Supply:
 
 def _rations(count: int, seconds: float) -> Iterator[Iterator[bool]]:
     deadline = float("inf")
-    for _ in range(count // _EVERY):
-        yield itertools.repeat(True, _EVERY)
+    for _ in range(count // _CLOCK_STEPS):
+        yield itertools.repeat(True, _CLOCK_STEPS)
         now = time.thread_time()
         if now > deadline:
             yield _Spent(f"it takes more than {seconds:g} s")

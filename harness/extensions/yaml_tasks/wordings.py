@@ -59,7 +59,7 @@ class Wording:
         except LimitError as error:
             raise PluginError(f"{self.parameter}: {error}", hint=HINT, at=self._at) from None
         except Exception as error:  # an expression can raise anything: a division by 0, a security error …
-            from harness.plugins.mistakes import in_words  # what only a mistake needs
+            from harness.plugins.explain_errors import in_words  # what only a mistake needs
 
             raise PluginError(f"{self.parameter}: {in_words(error)}", at=self._at) from None
 

@@ -7,7 +7,7 @@ import re
 from abc import abstractmethod
 
 from harness.api import Action, Facts, PluginError, Policy, Turn
-from harness.replies.with_message import ActionWithMessage, MessageLine
+from harness.replies.action_with_message import ActionWithMessage, MessageLine
 
 from ...tasks.dpbench._table import GRAB_LEFT, GRAB_RIGHT, WAIT
 

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.api import Facts, Turn, plugin
-from harness.replies.with_message import ActionWithMessage, MessageLine
+from harness.replies.action_with_message import ActionWithMessage, MessageLine
 
 from ...tasks.dpbench._table import RELEASE, WAIT
 from ._philosopher import GRAB, LEFT, RIGHT, SIDES, Philosopher, in_order, lower_first, missing, number
 
 MESSAGE = re.compile(r"left: (mine|yours|please) ([0-9]{1,9}); right: (mine|yours|please) ([0-9]{1,9})")
-LONGEST = len("left: please 999999999; right: please 999999999")
-PATIENCE = 5
+MAX_MESSAGE_CHARS = len("left: please 999999999; right: please 999999999")
+MAX_SILENT_TURNS = 5
 """Turns for which a neighbor that has sent messages may be silent (a message lost, or a forced release)."""
 
 
@@ -55,7 +55,7 @@ class RightOfWay:
 
     def update(self, word: str, handovers: int) -> None:
         """Process the neighbor's word for this fork."""
-        self.silent_turns, self.patience = 0, PATIENCE
+        self.silent_turns, self.patience = 0, MAX_SILENT_TURNS
         if not self.mine and handovers == self.handovers + 1:
             self.handovers, self.dirty = handovers, False
         self.requested = self.mine and word == "please" and handovers == self.handovers
@@ -117,7 +117,7 @@ class ChandyMisra(Philosopher):
 
 def _can_talk(turn: Turn) -> bool:
     line = turn.reply.line if isinstance(turn.reply, ActionWithMessage) else turn.reply
-    return isinstance(line, MessageLine) and (line.max_chars is None or line.max_chars >= LONGEST)
+    return isinstance(line, MessageLine) and (line.max_chars is None or line.max_chars >= MAX_MESSAGE_CHARS)
 
 
 def _starts_with_right(context: Facts, side: str) -> bool:

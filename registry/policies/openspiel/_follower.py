@@ -7,7 +7,7 @@ from abc import abstractmethod
 from typing import Any
 
 from harness.api import Action, Policy, Task, Turn
-from harness.replies.with_message import ActionWithMessage
+from harness.replies.action_with_message import ActionWithMessage
 
 from ...tasks._openspiel.loading import LoadedGame, load, package
 from ...tasks._openspiel.state import choices, move_of

@@ -7,7 +7,7 @@ import random
 from harness.api import Action, Policy, Turn, plugin
 from harness.extensions.games.textarena import listed
 from harness.replies import FreeText
-from harness.replies.with_message import ActionWithMessage
+from harness.replies.action_with_message import ActionWithMessage
 
 
 @plugin

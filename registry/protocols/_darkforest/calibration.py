@@ -16,7 +16,7 @@ from harness.extensions.panels.panels import Opinion
 from .belief import Theta
 from .rules import Outputs, Rules
 
-LARGEST = 1_000_000_000
+MAX_COUNT = 1_000_000_000
 """The largest count that a file may have."""
 HINT = "Write the file again with `harness calibrate`."
 
@@ -264,8 +264,8 @@ def _tally(value: Any, where: str) -> Tally:
 
 def _count(fields: Mapping[str, Any], name: str, where: str = "") -> int:
     value = fields.get(name)
-    if type(value) is not int or not 0 <= value <= LARGEST:
-        raise _wrong(f"{where}.{name}".lstrip("."), value, f"a whole number from 0 to {LARGEST:,}")
+    if type(value) is not int or not 0 <= value <= MAX_COUNT:
+        raise _wrong(f"{where}.{name}".lstrip("."), value, f"a whole number from 0 to {MAX_COUNT:,}")
     return value
 
 

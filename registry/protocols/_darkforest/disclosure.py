@@ -32,7 +32,7 @@ SUMMARY: tuple[Field, ...] = (
 )  # fmt: skip
 """The belief summary of the paper (Section 3.5 and Appendix D.3)."""
 
-SHORT = 80
+MAX_INLINE_CHARS = 80
 """Longest answer within a line, in characters. Longer ones, and those of several lines, are put below it."""
 MAX_ANSWER = 8_000
 """Characters of one answer at most; the rest is cut."""
@@ -258,7 +258,7 @@ def _words(answer: Action) -> str:
 
 
 def _short(text: str) -> bool:
-    return len(text) <= SHORT and len(text.splitlines()) <= 1
+    return len(text) <= MAX_INLINE_CHARS and len(text.splitlines()) <= 1
 
 
 def _option(answer: Action, options: Sequence[str] | None) -> str | None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from harness.api import Action, Case, Facts, Move, Reply, Task, Turn
+from harness.extensions.panels.answer_with_confidence import AnswerWithConfidence
 from harness.extensions.panels.panels import Opinion, Panel, leaders, leading
 from harness.extensions.panels.peers import peer_text
 from harness.extensions.panels.stance import AgreeOrCounter, NamesFlaw
 from harness.extensions.panels.traffic import Traffic
-from harness.extensions.panels.with_confidence import AnswerWithConfidence
 
 from .hearing import Hearing
 from .personas import Persona

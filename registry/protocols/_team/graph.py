@@ -14,7 +14,7 @@ from .roles import Part
 
 Shape = Literal["star", "chain", "tree", "graph"]
 Edges = Shape | list[str | tuple[str, str]]
-MOST_EDGES = 100_000
+MAX_EDGES = 100_000
 _Link = tuple[int, int, bool]
 """Speaker, listener (places of seats), and whether the message waits for the next round."""
 
@@ -51,8 +51,8 @@ def graph_of(parts: Mapping[str, Part], edges: Edges, seed: int) -> Graph:
     links: dict[tuple[int, int], bool] = {}
     for one, other, waits in _links(parts, edges, place, seed):
         links[one, other] = waits and links.get((one, other), True)
-        if len(links) > MOST_EDGES:
-            message = f"the team has more than {MOST_EDGES:,} pairs of seats of which one hears the other"
+        if len(links) > MAX_EDGES:
+            message = f"the team has more than {MAX_EDGES:,} pairs of seats of which one hears the other"
             raise PluginError(message, hint="Lower agents:, or give fewer edges.", at=("edges",))
     hears: list[list[int]] = [[] for _ in seats]
     heard: list[list[int]] = [[] for _ in seats]

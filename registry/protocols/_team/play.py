@@ -20,7 +20,7 @@ from .roles import Part, Prune, Stop
 _MARKS = " \t\r*_`#\"'.!"
 _TAIL = 2_000
 """How many of a message's last characters are searched for its last line."""
-_NAMED = 8
+_MAX_NAMED_SEATS = 8
 """The most seats that a brief lists by name."""
 Batch = Generator[list[Turn], list[Move], None]
 
@@ -214,7 +214,11 @@ class TeamPlay:
 
     def _names(self, seats: Sequence[str]) -> list[str]:
         """Seats by name, or, where they are many, by role."""
-        return [*seats] if len(seats) <= _NAMED else [*dict.fromkeys(self._graph.role_of[seat] for seat in seats)]
+        return (
+            [*seats]
+            if len(seats) <= _MAX_NAMED_SEATS
+            else [*dict.fromkeys(self._graph.role_of[seat] for seat in seats)]
+        )
 
     # ------------------------------------------------------------------------------------- ratings
 

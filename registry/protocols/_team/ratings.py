@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
-from harness.replies import fields_of, spoken
+from harness.replies import fields_of, strip_reasoning
 
 LOWEST, HIGHEST = 1, 5
-_LONGEST = 4000
+_MAX_CHARS = 4000
 """Characters of a text of numbers alone."""
 
 
@@ -61,7 +61,7 @@ class PeerRatings(Reply):
 
     def parse(self, text: str) -> Parsed:
         """Parse the ratings; an error says what is missing."""
-        said = spoken(text)
+        said = strip_reasoning(text)
         fields = self._pairs(said) or fields_of(said, self.names)
         ratings = {name: _number(fields.get(name)) for name in self.names}
         if self.allows(ratings):
@@ -73,7 +73,7 @@ class PeerRatings(Reply):
 
         Labels are numbers as ratings are: a 1 below the heading 1 is its value, and no heading.
         """
-        numbers = [] if re.search(r"[^\W\d_]|\d\.\d|-\d", text[:_LONGEST]) else re.findall(r"\d+", text[:_LONGEST])
+        numbers = [] if re.search(r"[^\W\d_]|\d\.\d|-\d", text[:_MAX_CHARS]) else re.findall(r"\d+", text[:_MAX_CHARS])
         found = dict(zip(numbers[::2], numbers[1::2], strict=False))
         return found if len(numbers) == 2 * len(self.names) and found.keys() == {*self.names} else {}
 

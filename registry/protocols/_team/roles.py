@@ -11,7 +11,7 @@ from harness.api import PluginError, Range, near
 
 from .families import Within
 
-MOST_SEATS = 1000
+MAX_SEATS = 1000
 Asks = Literal["text", "answer"]
 _NAME = re.compile(r"[A-Za-z][\w-]{0,39}", re.ASCII)
 
@@ -20,7 +20,7 @@ class Role(TypedDict):
     """A role: what its seats are to do, how many there are, and what their turns are like."""
 
     brief: Required[Annotated[str, "what its seats are to do; it stands in their system message"]]
-    agents: NotRequired[Annotated[int, Range(ge=1, le=MOST_SEATS), "how many seats it has (1)"]]
+    agents: NotRequired[Annotated[int, Range(ge=1, le=MAX_SEATS), "how many seats it has (1)"]]
     asks: NotRequired[
         Annotated[Asks, "whether its turns ask for free text, or for an answer to the question (the answering role)"]
     ]
@@ -49,7 +49,7 @@ class Prune(TypedDict):
     """Who goes on after a round: the seats of a role whose last messages are rated best."""
 
     role: Required[Annotated[str, "the role that is pruned"]]
-    keep: Required[Annotated[int, Range(ge=1, le=MOST_SEATS), "how many of its seats go on"]]
+    keep: Required[Annotated[int, Range(ge=1, le=MAX_SEATS), "how many of its seats go on"]]
     after: NotRequired[Annotated[int, Range(ge=1, le=1000), "after which round (1)"]]
     by: NotRequired[Annotated[str, "who rates: peers, or a role of one seat that does nothing else"]]
 
@@ -90,8 +90,8 @@ def parts_of(roles: Mapping[str, Role]) -> dict[str, Part]:
         owner |= dict.fromkeys(seats, name)
         kept, question = role.get("conversation", "kept") == "kept", role.get("question", True)
         parts[name] = Part(name, role["brief"], seats, role.get("asks"), kept, question, role.get("within"))
-    if len(owner) > MOST_SEATS:
-        message = f"the team has {len(owner):,} seats; at most {MOST_SEATS:,} can play"
+    if len(owner) > MAX_SEATS:
+        message = f"the team has {len(owner):,} seats; at most {MAX_SEATS:,} can play"
         raise PluginError(message, hint="Lower agents: of its roles.", at=("roles",))
     return parts
 

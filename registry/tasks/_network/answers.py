@@ -15,16 +15,16 @@ from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.pattern import Pattern
 from harness.extensions.networks.answers import Answer, AnswerForm, normalize
 from harness.extensions.yaml_tasks.expressions import CompiledExpression, Expression, ExpressionError, Names, compiled
-from harness.replies import ANSWER, Choice, FreeText, field_of, spoken
+from harness.replies import ANSWER, Choice, FreeText, field_of, strip_reasoning
 from harness.replies.answers import answer_of
 from harness.replies.numbers import Numbers
 from harness.replies.statements import endings
-from harness.replies.wrapped import WrappedReply
+from harness.replies.wrapped_reply import WrappedReply
 
 FINAL_ANSWER = "### Final Answer ###"
-MOST_OPTIONS = 1_000
+MAX_OPTIONS = 1_000
 """Whole numbers that are listed as options, so that random policies can draw one."""
-MOST_CHARACTERS = 2_000
+MAX_CHARS = 2_000
 """Of an answer in free text or JSON: expressions go through it."""
 _TYPES = ("array", "object", "string", "boolean", "integer", "number")
 _FORMS = ("choice", "several", "integer", "number", "text", "pattern", "boxed", "json")
@@ -40,7 +40,7 @@ class Bounds(TypedDict):
 class TextAnswer(TypedDict):
     """A text behind the marker."""
 
-    max_chars: NotRequired[Annotated[int, Range(ge=1, le=MOST_CHARACTERS)]]
+    max_chars: NotRequired[Annotated[int, Range(ge=1, le=MAX_CHARS)]]
 
 
 Options = Annotated[list[str | int | float | bool], "options"] | Expression
@@ -81,7 +81,7 @@ class BoundedNumber(Reply):
     @property
     def options(self) -> tuple[Action, ...] | None:
         """The whole numbers within the bounds, unless they are many."""
-        if not self.whole or self.low is None or self.high is None or self.high - self.low >= MOST_OPTIONS:
+        if not self.whole or self.low is None or self.high is None or self.high - self.low >= MAX_OPTIONS:
             return None
         return tuple(range(int(self.low), int(self.high) + 1))
 
@@ -104,7 +104,7 @@ class BoundedNumber(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The number that `text` states."""
-        value = answer_of(spoken(text), Numbers().read, marker=self.marker)
+        value = answer_of(strip_reasoning(text), Numbers().read, marker=self.marker)
         if value is None:
             return Parsed(error=f"no number was found behind {self.marker!r}")
         if not self.allows(value):
@@ -143,7 +143,7 @@ class Several(Reply):
     @property
     def options(self) -> tuple[Action, ...] | None:
         """Every combination, unless they are many."""
-        if 2 ** len(self.among) > MOST_OPTIONS:
+        if 2 ** len(self.among) > MAX_OPTIONS:
             return None
         return tuple(list(compress(self.among, bits)) for bits in product((0, 1), repeat=len(self.among)))
 
@@ -165,7 +165,7 @@ class Several(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The options that `text` states, in their own order."""
-        text = spoken(text)
+        text = strip_reasoning(text)
         for statement in self._statements(text):
             if (options := self._of(_listed(statement))) is not None:
                 return Parsed(options)
@@ -209,7 +209,7 @@ class ShortReply(WrappedReply):
         most: the most characters of an answer, as JSON.
     """
 
-    most: int = MOST_CHARACTERS
+    most: int = MAX_CHARS
 
     def allows(self, action: Action) -> bool:
         """Whether the form allows it, and it is short."""
@@ -261,7 +261,7 @@ class AnswerRule:
             bounds: Any = entry[self.form]  # type: ignore[literal-required]
             self._bounds = {key: compiled(text, known, ("agent",)) for key, text in bounds.items()}
         elif self.form == "text":
-            self._most = entry["text"].get("max_chars", MOST_CHARACTERS)
+            self._most = entry["text"].get("max_chars", MAX_CHARS)
         elif self.form == "pattern":
             try:
                 self._pattern = Pattern(entry["pattern"], -1)
@@ -403,13 +403,13 @@ def _listed(text: str) -> list[str]:
     value = normalize(text[: text.find("]") + 1]) if text.startswith("[") else None
     if isinstance(value, list):
         return [str(one).strip() for one in value] or ["[]"]
-    line = text.split("\n", 1)[0][:MOST_CHARACTERS]
+    line = text.split("\n", 1)[0][:MAX_CHARS]
     return [
         part for one in re.split(r"[,;]|\band\b", line) if (part := one.strip(" \t*_`'\"“”.[]")) or one.strip() == "]"
     ]
 
 
 def _behind(marker: str, text: str) -> str:
-    text = spoken(text)
+    text = strip_reasoning(text)
     markers = list(re.finditer(re.escape(marker), text, re.IGNORECASE))
     return text[markers[-1].end() :] if markers else text

@@ -18,7 +18,7 @@ from harness.extensions.yaml_tasks.expressions import (
     compiled,
 )
 
-MOST_ITEMS = 2_000_000
+MAX_ITEMS = 2_000_000
 Every = Literal["edge", "agent", "pair", "network"]
 ARGUMENTS: Mapping[Every, tuple[str, ...]] = {
     "edge": ("u", "v"), "agent": ("agent",), "pair": ("u", "v"), "network": (),
@@ -73,11 +73,11 @@ class Rule:
     @property
     def too_many(self) -> str:
         """What is wrong if a network is too large for it."""
-        return f"{self.name} is about more than {MOST_ITEMS:,} pairs of agents; `within:` keeps to those that are close"
+        return f"{self.name} is about more than {MAX_ITEMS:,} pairs of agents; `within:` keeps to those that are close"
 
     def check(self, agents: int) -> None:
         """Raise `ExpressionLimitError` for a network of so many agents that it has too many pairs."""
-        if self.entry["every"] == "pair" and "within" not in self.entry and agents * (agents - 1) // 2 > MOST_ITEMS:
+        if self.entry["every"] == "pair" and "within" not in self.entry and agents * (agents - 1) // 2 > MAX_ITEMS:
             raise ExpressionLimitError.of(self.holds.text, self.too_many)
 
     def items(self, team: Honest) -> Iterable[tuple[str, ...]]:
@@ -103,7 +103,7 @@ class Rule:
         where = None if self.where is None else _guarded(self.where.on(values), total, True)
         strict = self.entry.get("needs_answers", True) and not complete
         for number, item in enumerate(self.items(team)):
-            if number == MOST_ITEMS:
+            if number == MAX_ITEMS:
                 raise ExpressionLimitError.of(self.holds.text, self.too_many)
             if where is not None and not where(*item):
                 continue

@@ -470,7 +470,7 @@ _STEPS = {
 Placed = tuple[dict[str, tuple[int, int]], dict[tuple[int, int], tuple[str, ...]]]
 """Tile → where it lies, and where tiles lie → those tiles, from bottom to top."""
 _PLACED: dict[str, Placed] = {}
-_MOST_PLACED = 2000
+_MAX_PLACED = 2000
 
 
 def _placed(moves: str) -> Placed:
@@ -502,7 +502,7 @@ def _placed(moves: str) -> Placed:
                 del taken[old]
         at[piece] = place
         taken[place] = (*taken.get(place, ()), piece)
-    if len(_PLACED) >= _MOST_PLACED:
+    if len(_PLACED) >= _MAX_PLACED:
         _PLACED.clear()
     _PLACED[moves] = at, taken
     return at, taken

@@ -12,7 +12,7 @@ from .loading import LoadedGame
 
 _FILE = Path(__file__).with_name("rules.md")
 _KEYS = ("observes", "cooperative", "returns", "memory", "bounds")
-_LARGEST = 6
+_MAX_PAYOFF_ACTIONS = 6
 """Actions a player for which a table of payoffs is written out."""
 _WRAPPED = {
     "repeated_game": ("stage_game", "The same game is played {num_repetitions} times; returns add up. Each time:"),
@@ -112,7 +112,7 @@ def payoffs(loaded: LoadedGame, seat: int) -> tuple[str, ...]:
     if game.num_players() != 2 or game.max_game_length() != 1 or not state.is_simultaneous_node():
         return ()
     actions = [state.legal_actions(player) for player in (0, 1)]
-    if max(map(len, actions)) > _LARGEST:
+    if max(map(len, actions)) > _MAX_PAYOFF_ACTIONS:
         return ()
     lines = []
     for mine, theirs in itertools.product(actions[seat], actions[1 - seat]):

@@ -11,8 +11,8 @@ from hashlib import blake2b
 from typing import Any
 
 from harness.api import Action, Facts
+from harness.extensions.games.game_task import Invalid, legal_instead
 from harness.extensions.games.legal import LegalAction
-from harness.extensions.games.tasks import Invalid, legal_instead
 from harness.extensions.games.worlds import World
 
 from .counts import counted

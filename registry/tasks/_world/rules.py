@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal, TypedDict
 from harness.api import KEY, Action, PluginError, Range, Reply, near
 from harness.extensions.games.actions import ActionForm, ActionParameter, Actions
 from harness.extensions.yaml_tasks.expressions import CompiledExpression, Expression, ExpressionError, Names, is_number
-from harness.extensions.yaml_tasks.fields import ReplyFields
+from harness.extensions.yaml_tasks.reply_fields import ReplyFields
 from harness.replies import Labelled
 
 from .lines import AGENT, CLOCK, MEANINGS, Block, Compiler, Together
 
-SHOWN = frozenset({"inbox", "silent", "timestep", "talk_round", "memory", "view", "available"})
+SHOWN_KEYS = frozenset({"inbox", "silent", "timestep", "talk_round", "memory", "view", "available"})
 """What observations have besides what `sees` names."""
 KNOWN = frozenset({"name", "number", "agents", "rules", "known", "actions", "talk_rounds"})
 """What contexts have besides what `knows` names."""
@@ -70,7 +70,7 @@ def described(forms: Sequence[ActionForm]) -> list[dict[str, Any]]:
     ]
 
 
-MOST_VALUES = 10_000
+MAX_VALUES = 10_000
 """Of a parameter: all stand in the prompt."""
 KINDS = ("integer", "number", "one_of", "text")
 
@@ -102,8 +102,8 @@ class Parameter:
             ):
                 what = f"{self.name}: one_of must give a list of texts or numbers, not {many!r:.80}"
                 raise ExpressionError.of(text, what)
-            if len(many) > MOST_VALUES:
-                message = f"{self.name}: one_of gives {len(many):,} values; at most {MOST_VALUES:,} are read"
+            if len(many) > MAX_VALUES:
+                message = f"{self.name}: one_of gives {len(many):,} values; at most {MAX_VALUES:,} are read"
                 raise ExpressionError.of(text, message)
             many = list(dict.fromkeys(many))
             if len({str(one).casefold() for one in many}) < len(many):
@@ -256,7 +256,11 @@ class Rules:
                 if name in homes:
                     raise PluginError(f"{name!r} is under {homes[name]}: too; give it another name", at=(key, name))
                 homes[name] = key
-        for key, taken in (("sees", SHOWN | KNOWN), ("knows", SHOWN | KNOWN | {*keys["sees"]}), ("reports", {"state"})):
+        for key, taken in (
+            ("sees", SHOWN_KEYS | KNOWN),
+            ("knows", SHOWN_KEYS | KNOWN | {*keys["sees"]}),
+            ("reports", {"state"}),
+        ):
             for name in keys[key]:
                 if name in taken:
                     what = f"{name!r} is a name that agents have something under already"

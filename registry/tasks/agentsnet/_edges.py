@@ -13,7 +13,7 @@ from harness.extensions.networks import Network, adjacency_of, draw_names
 
 _HEADERS = {("source", "target"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("a", "b")}
 _NUMBER = re.compile(r"\d+")
-MOST_BYTES = 100_000_000
+MAX_BYTES = 100_000_000
 
 
 def read(path: str, seed: int, header: bool | None = None) -> Network:
@@ -86,8 +86,8 @@ def _rows(path: str) -> Iterator[tuple[Place, list[str]]]:
         file = Path(path).expanduser()
         if file.exists() and not file.is_file():  # a device or a pipe may have no end
             raise DataError("the edge list is not a file", place=Place(path))
-        if file.stat().st_size > MOST_BYTES:
-            raise DataError(f"the edge list has more than {MOST_BYTES:,} bytes", place=Place(path))
+        if file.stat().st_size > MAX_BYTES:
+            raise DataError(f"the edge list has more than {MAX_BYTES:,} bytes", place=Place(path))
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"the edge list cannot be read: {error}", place=Place(path)) from error

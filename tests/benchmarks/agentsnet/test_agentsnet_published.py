@@ -259,7 +259,7 @@ def test_errors_of_the_reference_are_the_papers_and_tables_say_which_they_have(r
         assert (cell.value, cell.stderr) == pytest.approx(
             squares([s for s in scores if s.labels["problem"] == problem])
         )
-    (theirs,), (ours,) = ([n for n in tables[name].notes if n.startswith("Errors treat")] for name in tables)
+    (theirs,), (ours,) = ([n for n in tables[name].notes if n.startswith("Standard errors treat")] for name in tables)
     printed = "Published errors (†) stand as they were printed."
     assert theirs == f"Standard errors treat episodes with equal case as one observation (clustered). {printed}"
     squared = "those of conditions add in quadrature"

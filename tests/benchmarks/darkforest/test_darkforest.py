@@ -365,7 +365,7 @@ def test_a_run_with_a_scripted_model(tmp_path: Path) -> None:
         "task": {"use": "arithmetic", "size": 2},
         "protocol": {"use": "darkforest", "agents": 3, "guardrail": "${guardrail}", "coordinator": "${coordinator}"},
         "matrix": {"guardrail": [True, False], "coordinator": ["Coordinator", A]},
-        "prompts": "ensembles/standard",
+        "prompts": "panels/standard",
         "metrics": ["score", {"use": "tokens", "name": "tokens"}],
     }
     run = harness.evaluate(spec, Mock(function=says), output_path=tmp_path / "run")

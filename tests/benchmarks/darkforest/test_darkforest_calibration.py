@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.api.errors import PluginError
 from harness.config import spec
 from harness.evaluation.evaluate import evaluate
-from harness.extensions.panels.calibrated import CalibrationEpisode
+from harness.extensions.panels.calibrated_protocol import CalibrationEpisode
 from harness.extensions.panels.fit import fit
 from harness.runtime.options import Options
 from tests.benchmarks.darkforest.darkforest_kit import (
@@ -299,7 +299,7 @@ def test_what_was_fitted_helps_where_two_of_three_are_wrong_together(tmp_path: P
                 {"name": "full", "protocol": {**alone, "calibration": str(tmp_path / "p.json")}},
             ]
         },
-        "prompts": "ensembles/standard",
+        "prompts": "panels/standard",
         "baseline": panel,
         "metrics": ["score"],
     }

@@ -16,7 +16,7 @@ from harness.cli import main
 from harness.engines.likelihoods import LikelihoodRequest, mock_scores
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
-from harness.extensions.panels.calibrated import CalibrationEpisode
+from harness.extensions.panels.calibrated_protocol import CalibrationEpisode
 from harness.runtime.runner import RunStoppedError
 from tests.benchmarks.darkforest.darkforest_kit import BUILTIN, A, B, C, DarkForest, moved, question
 from tests.extensions.datasets.documents_kit import jsonl
@@ -137,7 +137,7 @@ def spec(tmp_path: Path, protocol: Any = None, baseline: Any = None, **task: Any
         "name": "sure",
         "task": {"use": "dataset_qa", "data_files": str(jsonl(tmp_path / "test.jsonl", rows)), **keys, **task},
         "protocol": protocol or {"use": "darkforest", "agents": 3, "confidence": "likelihood"},
-        "prompts": "ensembles/standard",
+        "prompts": "panels/standard",
         "metrics": ["score"],
         "tables": [{"title": "Score", "rows": "model", "columns": "metric", "metrics": ["score"]}],
         **({"baseline": baseline} if baseline else {}),

@@ -126,9 +126,9 @@ def test_meals_that_are_none_are_named() -> None:
     [
         ((2, 2, 2), 1),
         ((0, 0, 7), 0),
-        # ascending 1, 2, 3: G = 2·(1 + 4 + 9)/(3·6) − 4/3 = 2/9, normalised by 3/2: 1/3
+        # ascending 1, 2, 3: G = 2·(1 + 4 + 9)/(3·6) − 4/3 = 2/9, normalized by 3/2: 1/3
         ((3, 1, 2), 2 / 3),
-        # ascending 0, 0, 1, 1, 2: G = 2·(3 + 4 + 10)/(5·4) − 6/5 = 1/2, normalised by 5/4: 5/8
+        # ascending 0, 0, 1, 1, 2: G = 2·(3 + 4 + 10)/(5·4) − 6/5 = 1/2, normalized by 5/4: 5/8
         ((1, 0, 2, 0, 1), 3 / 8),
         ((0, 1), 0),
         ((1, 3), 1 / 2),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.api import Action, Case, Channel, Facts, Move, OpenChannel, Policy, Turn
 from harness.api.errors import PluginError
 from harness.extensions.yaml_tasks import conformance
-from harness.replies.with_message import ActionWithMessage, MessageLine
+from harness.replies.action_with_message import ActionWithMessage, MessageLine
 from harness.runtime.steps import Drive, drive
 from tests.benchmarks.dpbench.dining_kit import (
     ORDERS,

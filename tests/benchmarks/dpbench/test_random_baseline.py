@@ -2,7 +2,7 @@
 
 The long-run values are from 2,000 to 4,000 episodes each, with the released code and with a table of its own that
 follows the paper. Throughput is DPBench's equation 2, fairness
-one minus the normalised Gini coefficient, 1 for a table without meals; the limit is 30 timesteps.
+one minus the normalized Gini coefficient, 1 for a table without meals; the limit is 30 timesteps.
 """
 
 from functools import lru_cache

@@ -118,7 +118,7 @@ def test_context_converts_characters_by_the_replies_own_tokens() -> None:
             b,
             a,
         )
-    assert value("silo/context", of, part="utilisation", window=1000) == pytest.approx((115 + 72.5) / 2 / 1000)
+    assert value("silo/context", of, part="utilization", window=1000) == pytest.approx((115 + 72.5) / 2 / 1000)
     assert value("silo/context", of, part="peak", of="max", window=1000) == 0.305
     assert value("silo/context", episode(), part="data") is None
 
@@ -146,7 +146,7 @@ def test_failure_modes_are_counted_or_averaged() -> None:
     assert shared.aggregate([1.0, 0.0, 1.0]).value == pytest.approx(2 / 3)
 
 
-# ----------------------------------------------------------------------------------------- behaviour
+# ----------------------------------------------------------------------------------------- behavior
 
 
 def test_a_leader_has_strictly_more_than_one_and_a_half_times_the_mean() -> None:
@@ -171,24 +171,24 @@ def test_a_leader_has_strictly_more_than_one_and_a_half_times_the_mean() -> None
         ("strategy", "street", False),
     ],
 )  # fmt: skip
-def test_words_of_a_behaviour(kind: str, text: str, shown: bool) -> None:
-    assert value("silo/behaviour", episode(moves=[said("A", text)]), kind=kind) == float(shown)
+def test_words_of_a_behavior(kind: str, text: str, shown: bool) -> None:
+    assert value("silo/behavior", episode(moves=[said("A", text)]), kind=kind) == float(shown)
 
 
 def test_sending_a_value_that_another_has_sent_verifies_it() -> None:
     both: dict[str, Any] = {"moves": [said("A", "[1, 2]")], "later": [said("B", "12", "(1,2)")]}
-    assert value("silo/behaviour", episode(**both), kind="verification") == 1
-    assert value("silo/behaviour", episode(**both), kind="strategy") == 0
+    assert value("silo/behavior", episode(**both), kind="verification") == 1
+    assert value("silo/behavior", episode(**both), kind="strategy") == 0
     at_once = [said("A", "7"), said("B", "7")]
-    assert value("silo/behaviour", episode(moves=at_once), kind="verification") == 0, "neither had seen the other's"
-    assert value("silo/behaviour", episode(moves=[said("A", "12", "12"), said("B", "13")]), kind="verification") == 0
-    assert value("silo/behaviour", episode(moves=[said("A", "hello"), said("B", "hello")]), kind="verification") == 0
+    assert value("silo/behavior", episode(moves=at_once), kind="verification") == 0, "neither had seen the other's"
+    assert value("silo/behavior", episode(moves=[said("A", "12", "12"), said("B", "13")]), kind="verification") == 0
+    assert value("silo/behavior", episode(moves=[said("A", "hello"), said("B", "hello")]), kind="verification") == 0
 
 
 def test_what_stands_behind_the_end_of_a_round_is_not_sent() -> None:
     late = Move("A", "round", [{"call": "wait"}, {"call": "broadcast_message", "content": "let's verify the plan"}])
     for kind in ("verification", "strategy"):
-        assert value("silo/behaviour", episode(moves=[late]), kind=kind) == 0
+        assert value("silo/behavior", episode(moves=[late]), kind=kind) == 0
 
 
 def test_thoughts_count_for_the_characters_a_token_has() -> None:
@@ -198,11 +198,11 @@ def test_thoughts_count_for_the_characters_a_token_has() -> None:
 
 
 @pytest.mark.slow
-def test_behaviour_of_what_is_no_message() -> None:
+def test_behavior_of_what_is_no_message() -> None:
     odd = [Move("A", "round", None), Move("A", "round", [{"call": "send_message", "error": "…", "content": "confirm"}])]
-    assert value("silo/behaviour", episode(moves=odd), kind="verification") == 0
+    assert value("silo/behavior", episode(moves=odd), kind="verification") == 0
     for piece in ("a", "is this ", "each agent ", "step ", "[", "1,", "double"):
-        assert value("silo/behaviour", episode(moves=[said("A", piece * 100_000)]), kind="strategy") in (0, 1)
+        assert value("silo/behavior", episode(moves=[said("A", piece * 100_000)]), kind="strategy") in (0, 1)
 
 
 def test_messages_and_rounds() -> None:

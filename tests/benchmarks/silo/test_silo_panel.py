@@ -14,8 +14,8 @@ from harness.api.errors import PluginError, SpecError
 from harness.config import project
 from harness.engines.mock import Mock
 from harness.extensions.networks.answers import INTEGER, INTEGERS, TEXT, Answer, normalize, same
+from harness.extensions.panels.answer_with_confidence import AnswerWithConfidence
 from harness.extensions.panels.questions import GRADES, QuestionTask
-from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.extensions.yaml_tasks import conformance
 from harness.runtime.steps import drive
 from tests.extensions.datasets.documents_kit import BUILTIN, cases
@@ -23,7 +23,7 @@ from tests.extensions.panels.exchange_kit import scripted
 
 METHODS: list[tuple[str, dict[str, Any]]] = [
     ("vote", {"agents": 3}),
-    ("debate", {"summarise": "shared"}),
+    ("debate", {"summarize": "shared"}),
     ("self_refine", {}),
     ("self_refine", {"mode": "fused"}),
     ("reconcile", {"confidence": "json"}),
@@ -189,12 +189,12 @@ def test_overrides_on_a_sharded_task_go_by_its_own_grade(tmp_path: Path) -> None
         message = request.thread.messages[-1]["content"]
         return f"Final answer: {best[0]}" if "Others have answered" in message else "Final answer: 0"
 
-    metrics = ["silo/success", *({"use": "ensembles/override", "which": which, "of": "success", "name": which}
+    metrics = ["silo/success", *({"use": "panels/override", "which": which, "of": "success", "name": which}
                for which in ("all", "wrong", "harmful"))]  # fmt: skip
     spec = {"name": "x", "task": task, "protocol": {"use": "darkforest", "agents": 3}, "prompts": "silo/panel"}
     run = harness.evaluate({**spec, "metrics": metrics}, Mock(function=model), output_path=tmp_path)
     results = [tuple(score.numbers[name] for name in ("all", "wrong", "harmful")) for score in run.scores]
     assert results == [(1, 1, 1), (1, 1, float(best[0] == best[1]))]
-    bad = {**spec, "metrics": [{"use": "ensembles/override", "which": "wrong"}]}
+    bad = {**spec, "metrics": [{"use": "panels/override", "which": "wrong"}]}
     with pytest.raises(SpecError, match=r"needs 'score', which 'all' does not produce.*success"):
         harness.evaluate(bad, Mock(), output_path=tmp_path / "bad")

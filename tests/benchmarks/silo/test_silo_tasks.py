@@ -8,7 +8,7 @@ import pytest
 from harness.api import Case, Outcome
 from harness.config import project
 from harness.extensions.networks.answers import normalize
-from harness.extensions.networks.sharded import ShardedTask, joined
+from harness.extensions.networks.sharded import ShardedTask, compose
 from tests.benchmarks.silo import brute_a, brute_b, brute_base
 from tests.benchmarks.silo.silo_kit import TASKS
 
@@ -59,9 +59,9 @@ def test_the_answer_is_that_of_an_independent_solution(name: str, domain: str, s
 def test_one_agent_with_the_whole_input_has_the_same_answer(name: str) -> None:
     for agents in (1, 2, 5, 20):
         parts, whole = case(task(name, agents=agents), 3), case(task(name, agents=agents, whole=True), 3)
-        assert shards(whole) == [joined(shards(parts))] and len(whole.agents) == 1
+        assert shards(whole) == [compose(shards(parts))] and len(whole.agents) == 1
         result = task(name, agents=agents)
-        expected = joined(parts.target) if result.segmented(parts.public["known"]) else parts.target[0]
+        expected = compose(parts.target) if result.segmented(parts.public["known"]) else parts.target[0]
         assert whole.target == [expected]
         [solved] = result.right_answers(shards(whole), parts.public["known"])
         assert result.answer_text(solved) == result.answer_text(expected), "the answer depends on how the input is cut"

@@ -67,7 +67,7 @@ def test_discussions_are_counted_with_their_ballots(decision: str, personas: str
     changes = {"agents": 5, "max_rounds": 2, "decision": decision, "personas": personas}
     overrides = [f"protocol={{use: discussion, {', '.join(f'{k}: {v}' for k, v in changes.items())}}}"]
     plan = resolve.plan(
-        spec.load("arithmetic", PROJECT, [*overrides, "prompts=ensembles/standard"], limit=3), PROJECT, Mock()
+        spec.load("arithmetic", PROJECT, [*overrides, "prompts=panels/standard"], limit=3), PROJECT, Mock()
     )
     assert estimate(plan).calls == 3 * len(plan.conditions) * (
         5 + 2 * 5 + DECISIONS[decision] + (personas == "experts")

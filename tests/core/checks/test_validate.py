@@ -40,9 +40,7 @@ def test_validate_finds_what_an_example_shows(
 def test_validate_finds_groups_of_agents_that_are_not_on_the_panel(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    panel = (
-        "extends: arithmetic\nname: x\nprompts: ensembles/standard\nprotocol: discussion\nagents:\n  default: model\n"
-    )
+    panel = "extends: arithmetic\nname: x\nprompts: panels/standard\nprotocol: discussion\nagents:\n  default: model\n"
     (tmp_path / "bad.yaml").write_text(f"{panel}  odd: {{agents: [Agnt-1]}}\n")
     with contextlib.chdir(ROOT):
         code, _, err = invoke(capsys, "validate", str(tmp_path / "bad.yaml"))
@@ -77,4 +75,4 @@ def test_a_missing_template_has_a_place_and_the_sets_that_fit(
     with contextlib.chdir(ROOT):
         code, _, err = invoke(capsys, "validate", str(tmp_path / "bad.yaml"))
     assert code == 2 and f"{place}" in err
-    assert "prompt set 'qa/standard' has no template 'debate.j2'" in err and "Sets that fit: ensembles/standard." in err
+    assert "prompt set 'qa/standard' has no template 'debate.j2'" in err and "Sets that fit: panels/standard." in err

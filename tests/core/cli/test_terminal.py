@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import harness.api.errors
 from harness.api.errors import StorageError
 from harness.api.printable import clean, clean_name, csv_cell
-from harness.extensions.charts.messages import MessageCount, written
+from harness.extensions.charts.message_counts import MessageCount, written
 from harness.storage import Journal, write_atomically
 from tests.helpers.fake_openai import FakeOpenAI, status
 

@@ -32,13 +32,13 @@ def test_a_task_proposes_prompts_metrics_and_a_headline(tmp_path: Path) -> None:
 
 def test_a_panel_has_other_prompts() -> None:
     spec = parse({**QUESTIONS, "protocol": {"use": "debate", "rounds": 2}}, builtin())
-    assert spec.data["prompts"] == "ensembles/standard"
+    assert spec.data["prompts"] == "panels/standard"
 
 
 def test_what_the_spec_has_stays() -> None:
     own = parse({**QUESTIONS, "metrics": ["calls"]}, builtin())
     assert own.data["metrics"] == ["calls"] and "headline" not in own.data and own.data["prompts"] == "qa/standard"
-    assert parse({**QUESTIONS, "prompts": "ensembles/standard"}, builtin()).data["prompts"] == "ensembles/standard"
+    assert parse({**QUESTIONS, "prompts": "panels/standard"}, builtin()).data["prompts"] == "panels/standard"
 
 
 def test_scored_options_have_their_own_prompts_and_all_their_metrics() -> None:

@@ -11,7 +11,7 @@ import pytest
 import harness
 from harness.api import Completion, ContinuesText, Engine, Request, Thread, Turn
 from harness.api.errors import PromptError, RequestError, SpecError
-from harness.checks.consistency import examine
+from harness.checks.consistency import check_plan
 from harness.config import resolve
 from harness.config.project import builtin
 from harness.config.spec import parse
@@ -301,6 +301,6 @@ def test_a_plan_counts_scored_turns_without_replies_and_retries() -> None:
 
 def test_validate_finds_facts_that_a_prompt_set_takes_and_a_task_lacks() -> None:
     loaded = parse({**spec("toy/opened"), "task": "pick"}, TOY)
-    problems = [str(problem) for problem in examine(resolve.plan(loaded, TOY, Mock()))]
+    problems = [str(problem) for problem in check_plan(resolve.plan(loaded, TOY, Mock()))]
     assert len(problems) == 2 and all("which is not there" in problem for problem in problems)
-    assert not examine(resolve.plan(parse(spec("toy/opened", written=True), TOY), TOY, Mock()))
+    assert not check_plan(resolve.plan(parse(spec("toy/opened", written=True), TOY), TOY, Mock()))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.api import Completion, Request
 from harness.engines.gate import Gate
 from harness.engines.mock import Mock
-from harness.engines.width import LEAST, START, Width
+from harness.engines.width import MIN_WIDTH, START, Width
 from tests.conftest import request
 from tests.helpers.skipped_time import skipping
 
@@ -110,7 +110,7 @@ def test_no_answers_lead_beyond_the_bounds(most: int, answers: list[tuple[int, f
     for tokens, seconds, full in answers:
         now += seconds
         width.answered(tokens, width.now, int(full))
-        assert min(LEAST, most) <= width.now <= most
+        assert min(MIN_WIDTH, most) <= width.now <= most
 
 
 @pytest.mark.parametrize("busy", [(5, 0), (3, 9), (40, 9)])

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.cli import main
-from harness.plugins import absent, manifests
+from harness.plugins import manifests, missing_extensions
 from tests.core.plugins.test_broken_extensions import TOP, Capture, Install, install
 
 __all__ = ["install"]
@@ -20,7 +20,7 @@ def test_another_version_is_named_with_what_to_install(
     version: int, newer: str, older: str, install: Install, capsys: Capture
 ) -> None:
     file = install(f'{TOP}api = {version}\n[commands.say]\nrun = "a:b"\n[a_new_point]\nx = 1\n') / "extension.toml"
-    why = absent.missing()["echo"]
+    why = missing_extensions.missing()["echo"]
     offered = f"api: written for version {version} of the extension points, and this harness offers 1"
     assert f"cannot be used: {file}: {offered}" in why
     assert f"Install a newer {newer}: pip install --upgrade {newer}; or an older {older}." in why

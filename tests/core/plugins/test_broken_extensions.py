@@ -12,7 +12,7 @@ from harness.config.editor_schema import whole_schema
 from harness.config.keys import seating_keys
 from harness.config.project import find
 from harness.config.schema import SPEC
-from harness.plugins import absent, manifests
+from harness.plugins import manifests, missing_extensions
 from harness.plugins.installed import OF_THE_CORE, checked
 from harness.tables import TableEntry
 from tests.helpers.toy import run
@@ -109,7 +109,7 @@ def test_a_mistake_in_a_manifest_is_reported_and_breaks_nothing(
     manifest: str, words: str, install: Install, capsys: Capture
 ) -> None:
     file = install(manifest) / "extension.toml"
-    [message] = [why for why in absent.missing().values() if why.startswith("cannot be used: ")]
+    [message] = [why for why in missing_extensions.missing().values() if why.startswith("cannot be used: ")]
     assert f"cannot be used: {file}: " in message and words in message
     with pytest.raises(SystemExit, match="0"):
         main(["--help"])
@@ -148,7 +148,7 @@ def test_what_the_core_offers_is_listed_as_extensions_list_theirs() -> None:
 )
 def test_an_entry_point_that_names_no_package_is_reported(entry: str, words: str, install: Install) -> None:
     install(TOP, {"broken.py": ""}, entry)
-    message = absent.missing()["echo"]
+    message = missing_extensions.missing()["echo"]
     assert message.startswith("cannot be used: entry point echo = ") and words in message
 
 
@@ -198,7 +198,7 @@ def test_a_command_that_is_broken_says_where_and_the_others_work(
 SHELL = """
 from harness.config.keys import SpecKey
 from harness.tables import TableKey, TableKind
-from harness.evaluation.post_run import After
+from harness.evaluation.post_run import PostRun
 from harness.runtime.executors import Executor
 from typing import TypedDict
 
@@ -381,7 +381,7 @@ def test_a_starter_with_programs_is_copied_without_what_pip_made_of_them(
 def test_an_extension_of_someone_else_says_what_to_install(install: Install) -> None:
     install(f'{TOP}extra = "loud"\npackages = ["no_such_package", "no_such.package"]\n')
     why = "needs no_such_package and no_such.package: pip install 'harness-echo[loud]'"
-    assert absent.missing()["echo"] == why
+    assert missing_extensions.missing()["echo"] == why
 
 
 PARTS = f"""{TOP}
@@ -403,7 +403,7 @@ def test_an_engine_and_a_list_of_someone_else_say_what_they_alone_need(install: 
     (package / "birds/parrot.py").write_text("import no_such_parrot\n")
     birds, songs = "pip install 'harness-echo[birds]'", "pip install --force-reinstall harness-echo"
     why = f"needs no_such_parrot for engines.parrot: {birds}; no_such_song for lists.songs: {songs}"
-    assert absent.missing()["echo"] == why
+    assert missing_extensions.missing()["echo"] == why
     assert main(["list", "tasks", "--songs"]) == 2
     said = capsys.readouterr().err
     assert "the extension echo needs no_such_song, which is not installed" in said and f"Install it: {songs}" in said

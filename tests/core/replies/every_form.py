@@ -21,15 +21,15 @@ from harness.extensions.judges.rating import Preference, Rating
 from harness.extensions.networks.answers import INTEGER, NUMBERS, TABLE, TEXT, Answer, Integers
 from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.networks.messages import Messages
+from harness.extensions.panels.answer_with_confidence import AnswerWithConfidence
 from harness.extensions.panels.ballots import Approval, Points, Ranking
 from harness.extensions.panels.panels import Ballot
 from harness.extensions.panels.stance import AgreeOrCounter, NamesFlaw
-from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.extensions.sandbox.code import Code
 from harness.extensions.yaml_tasks.contract import ActWithFields
 from harness.replies import Choice, FreeText, Labelled, WrappedReply
-from harness.replies.called import Called
-from harness.replies.with_message import ActionWithMessage, MessageLine
+from harness.replies.action_with_message import ActionWithMessage, MessageLine
+from harness.replies.tool_reply import ToolReply
 from tests.helpers.mas_commands import Commands
 
 _MOUNTED = project.builtin().load("tasks", "finqa").__module__.partition(".registry.")[0]
@@ -168,7 +168,7 @@ FORMS: dict[str, tuple[Reply, str]] = {
         AnswerWithConfidence(ActWithFields(LETTER, BESIDE[:1], 1), "none"),
         "REASON: so.\nAnswer: B",
     ),
-    "called": (Called(ActionWithMessage(ACT, MessageLine())), "MESSAGE: I take left\nACTION: WAIT"),
+    "called": (ToolReply(ActionWithMessage(ACT, MessageLine())), "MESSAGE: I take left\nACTION: WAIT"),
     "wrapped": (WrappedReply(LETTER), "The answer is (B)."),
     "ballot": (Ballot(FreeText(), lambda action: str(action).strip(".") or None), "Paris"),
     "program": (FINQA.ProgramReply(), "Program: subtract(10, 4), divide(#0, const_100)"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.extensions.games.actions import ActionForm, ActionParameter, Actions, action_text
-from harness.replies.with_message import ActionWithMessage, MessageLine
+from harness.replies.action_with_message import ActionWithMessage, MessageLine
 from tests.core.replies.every_form import MOVES
 
 FISH = Actions((ActionForm("FISH", (ActionParameter("tonnes", "integer", 1, 10),)), ActionForm("REST")))

@@ -13,7 +13,7 @@ from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.label import Label
 from harness.extensions.datasets.letter import Letter
 from harness.extensions.datasets.number import Number
-from harness.extensions.panels.with_confidence import AnswerWithConfidence, split_confidence
+from harness.extensions.panels.answer_with_confidence import AnswerWithConfidence, split_confidence
 from harness.extensions.sandbox.code import Code
 from harness.extensions.yaml_tasks.conformance import check_reply
 from harness.replies import FreeText

@@ -11,12 +11,12 @@ import harness
 from harness.api import Completion, Request
 from harness.engines.mock import Mock
 from harness.extensions.stress.dialects import CALLS, DRAFTS, written_in
-from harness.replies import FreeText, Labelled, spoken, without_thinking
+from harness.replies import FreeText, Labelled, strip_reasoning, without_thinking
+from harness.replies.action_with_message import ActionWithMessage, MessageLine
 from harness.replies.dialects import ELEMENTS, ENDS, FRAMES, THOUGHTS
-from harness.replies.dropped import dropped_fields
-from harness.replies.reading import MAX_CHARS
-from harness.replies.with_message import ActionWithMessage, MessageLine
-from harness.replies.written_calls import ENVELOPES, calls_in
+from harness.replies.dropped_fields import dropped_fields
+from harness.replies.parse_guard import MAX_CHARS
+from harness.replies.text_tool_calls import ENVELOPES, calls_in
 from tests.core.replies.every_form import FORMS
 
 SPOKEN = ActionWithMessage(Labelled(("GRAB_LEFT", "WAIT"), "ACTION", "WAIT"), MessageLine())
@@ -112,11 +112,11 @@ def test_thoughts_in_a_fence_around_all_are_thoughts() -> None:
 
 SECRET = "zebra-7731"
 PLAYED: dict[str, list[str]] = {
-    "debate": ["arithmetic", "prompts=ensembles/standard", "protocol={use: debate}"],
-    "digests": ["arithmetic", "prompts=ensembles/standard", "protocol={use: debate, summarise: shared}"],
-    "self-refine": ["arithmetic", "prompts=ensembles/standard", "protocol={use: self_refine}"],
-    "mixture": ["arithmetic", "prompts=ensembles/standard", "protocol={use: mixture_of_agents}"],
-    "reconcile": ["arithmetic", "prompts=ensembles/standard", "protocol={use: reconcile}"],
+    "debate": ["arithmetic", "prompts=panels/standard", "protocol={use: debate}"],
+    "digests": ["arithmetic", "prompts=panels/standard", "protocol={use: debate, summarize: shared}"],
+    "self-refine": ["arithmetic", "prompts=panels/standard", "protocol={use: self_refine}"],
+    "mixture": ["arithmetic", "prompts=panels/standard", "protocol={use: mixture_of_agents}"],
+    "reconcile": ["arithmetic", "prompts=panels/standard", "protocol={use: reconcile}"],
     "a team": ["teams/tree"],
     "a table": ["dpbench_quick"],
     "shards": ["silo_quick"],
@@ -185,7 +185,7 @@ def test_a_free_text_is_never_a_mark_of_a_call(dialect: str) -> None:
 
 
 def test_a_call_that_cannot_be_read_leaves_its_words() -> None:
-    assert spoken("<tool_call>\nMESSAGE: hi, I wait.\n</tool_call>").strip() == "MESSAGE: hi, I wait."
+    assert strip_reasoning("<tool_call>\nMESSAGE: hi, I wait.\n</tool_call>").strip() == "MESSAGE: hi, I wait."
     broken = '<tool_call>{"name": "reply", "arguments": {"message": "I go first", "action": "GRAB_LEFT"</tool_call>'
     assert SPOKEN.parse(broken).action == MEANT
 
@@ -199,7 +199,7 @@ def test_a_field_that_a_call_states_and_that_is_not_read_is_counted() -> None:
 
 def test_functions_of_mathematics_are_no_calls() -> None:
     for text in ("subtract(10, 4), divide(#0, const_100)", "f(x) = 2", "[f(1), g(2)]", "max(3, 4)", "see(this)"):
-        assert not calls_in(text) and spoken(text) == text
+        assert not calls_in(text) and strip_reasoning(text) == text
 
 
 def test_every_dialect_says_where_it_is_documented() -> None:
@@ -270,5 +270,5 @@ def test_floods_are_read(before: str) -> None:
 @pytest.mark.parametrize("piece", sorted({*FLOODS}))
 def test_floods_of_a_million_characters_are_read(piece: str) -> None:
     for before in PRECEDED[:4]:
-        spoken(before + piece * (MAX_CHARS // len(piece)))
+        strip_reasoning(before + piece * (MAX_CHARS // len(piece)))
     FORMS["calls"][0].parse(piece * (MAX_CHARS // len(piece)))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.api import Parsed
 from harness.engines.likelihoods import Likelihoods
-from harness.replies.reading import MAX_CHARS, read
+from harness.replies.parse_guard import MAX_CHARS, read
 from tests.core.replies.every_form import FORMS, every_name, name_of
 from tests.helpers.samples import examples
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.extensions.panels.with_confidence import confidence
+from harness.extensions.panels.answer_with_confidence import confidence
 from harness.replies import json_fields
 from harness.replies.literals import objects
 

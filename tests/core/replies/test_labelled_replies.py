@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.api import Parsed
 from harness.replies import Choice, FreeText, Labelled
-from harness.replies.with_message import ActionWithMessage, MessageLine
+from harness.replies.action_with_message import ActionWithMessage, MessageLine
 
 ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")
 ACT = Labelled(ACTIONS, "ACTION", noop="WAIT")

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.extensions.games.legal import LegalAction
-from harness.replies.with_message import ActionWithMessage, MessageLine
+from harness.replies.action_with_message import ActionWithMessage, MessageLine
 
 CHESS = LegalAction(("Nf3", "bxc3", "Bxc3", "Qh5+", "O-O", "O-O-O", "e4", "e8=Q", "e8=N", "Nbd2"))
 OFFERS = LegalAction(tuple(f"Proposal: [{a}, {b}]" for a in range(6) for b in range(6)))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from harness.extensions.games.actions import ActionForm, ActionParameter, Actions
 from harness.extensions.games.legal import LegalAction
 from harness.replies import Labelled
-from harness.replies.with_message import ActionWithMessage, MessageLine
+from harness.replies.action_with_message import ActionWithMessage, MessageLine
 from tests.helpers.linear import steps
 
 ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")

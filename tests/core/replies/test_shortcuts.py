@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.extensions.sandbox import _lines
+from harness.extensions.sandbox import _code_lines
 from harness.replies import extract, literals
 from harness.replies.characters import beginning_with, markers
 from harness.replies.literals import NOTHING, NoValueError, objects, read, value_at
-from harness.replies.reading import read as read_reply
+from harness.replies.parse_guard import read as read_reply
 from tests.core.replies.every_form import FORMS
 
 PIECES = st.lists(
@@ -117,10 +117,10 @@ SIGNS = ["x = 1", "\n", " ", "def f(x):", "#c", "(", ")", "'a'", '"""', "\\\n", 
 
 @given(st.lists(st.sampled_from(SIGNS), max_size=14).map("".join))
 def test_plain_lines_of_programs_are_read_at_once_as_sign_by_sign(text: str) -> None:
-    quick = _lines.logical(text)
+    quick = _code_lines.logical(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_lines, "_PLAIN_LINE", re.compile("(?!)"))
-        assert quick == _lines.logical(text)
+        patch.setattr(_code_lines, "_PLAIN_LINE", re.compile("(?!)"))
+        assert quick == _code_lines.logical(text)
 
 
 @pytest.mark.parametrize("name", ["number", "choice", "action", "yes or no", "letter", "bounded number", "spoken"])

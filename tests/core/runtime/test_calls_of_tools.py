@@ -31,11 +31,11 @@ from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.stress.stand_in import StandIn
 from harness.extensions.stress.styles import STYLES
 from harness.extensions.yaml_tasks.contract import ActWithFields
-from harness.replies.called import TOOL, Called
-from harness.replies.dropped import dropped_fields
+from harness.replies.action_with_message import ActionWithMessage, MessageLine
+from harness.replies.dropped_fields import dropped_fields
+from harness.replies.parse_guard import read, read_completion
 from harness.replies.patterns import lines, pattern
-from harness.replies.reading import read, read_completion
-from harness.replies.with_message import ActionWithMessage, MessageLine
+from harness.replies.tool_reply import TOOL, ToolReply
 from harness.runtime.calls_as_tools import CallsKey, play
 from harness.runtime.steps import drive
 from tests.core.replies.every_form import ACT, BESIDE, FORMS
@@ -47,7 +47,7 @@ from tests.helpers.mas_commands import Commands
 DECLARED = {
     name: form for name, (form, _) in FORMS.items() if form.fields and not form.tools and not isinstance(form, Calls)
 }
-TALK = Called(ActionWithMessage(ACT, MessageLine()))
+TALK = ToolReply(ActionWithMessage(ACT, MessageLine()))
 
 # ------------------------------------------------------------------------------------------ forms
 
@@ -56,7 +56,7 @@ TALK = Called(ActionWithMessage(ACT, MessageLine()))
 @pytest.mark.parametrize("name", DECLARED)
 def test_what_a_call_says_is_the_action_that_its_text_would_be(name: str) -> None:
     form, text = FORMS[name]
-    called = Called(form)
+    called = ToolReply(form)
     [tool] = called.tools
     assert set(tool["parameters"]["properties"]) == {one.name for one in form.fields}
     Draft202012Validator.check_schema(tool["parameters"])
@@ -70,7 +70,7 @@ def test_what_a_call_says_is_the_action_that_its_text_would_be(name: str) -> Non
 
 
 def test_arguments_are_declared_with_type_range_options_and_what_they_are() -> None:
-    [tool] = Called(FORMS["contract"][0]).tools
+    [tool] = ToolReply(FORMS["contract"][0]).tools
     declared = tool["parameters"]["properties"]
     assert declared["confidence"] == {
         "type": "number", "minimum": 0, "maximum": 1, "description": "a number from 0 to 1",
@@ -102,14 +102,14 @@ def test_calls_without_an_action_say_why() -> None:
     assert kept.error and kept.fallback_action == {"act": "WAIT", "message": "hi"}
     made = calls(call(TOOL, {"action": "WAIT", "confidence": 1}))
     assert dropped_fields(TALK, made, read_completion(TALK, made)) == ()
-    contract = Called(FORMS["contract"][0])
+    contract = ToolReply(FORMS["contract"][0])
     made = calls(call(TOOL, {"answer": "B", "confidence": 7}))
     assert dropped_fields(contract, made, read_completion(contract, made)) == ("confidence",)
 
 
 @given(st.text(), st.text(max_size=8))
 def test_no_call_raises(arguments: str, name: str) -> None:
-    for form in (TALK, Called(FORMS["contract"][0]), Called(FORMS["messages"][0])):
+    for form in (TALK, ToolReply(FORMS["contract"][0]), ToolReply(FORMS["messages"][0])):
         for made in (call(TOOL, arguments), call(name, arguments), call(TOOL, {"answer": arguments})):
             json.dumps(read_completion(form, calls(made)).action)
 
@@ -161,7 +161,7 @@ def test_a_run_is_resumed_and_replayed_and_peers_read_lines(tmp_path: Path) -> N
         assert request.tools[0]["name"] == TOOL and ("tool" in roles) == (roles.count("user") > 1)
         return stand_in(request)
 
-    changes = ["reply_via=tool_calls", "prompts=ensembles/standard", "protocol={use: debate, agents: 2, rounds: 2}"]
+    changes = ["reply_via=tool_calls", "prompts=panels/standard", "protocol={use: debate, agents: 2, rounds: 2}"]
     options: dict[str, Any] = {"overrides": changes, "limit": 1}
     run = harness.evaluate("arithmetic", Mock(function=answer), output_path=tmp_path / "run", **options)
     assert len(asked) == 3 * 4 and asked[-1].count("The answer is ") > 1 and f"{TOOL}(" not in asked[-1]
@@ -186,7 +186,7 @@ def test_a_group_alone_gives_its_replies_by_tool(tmp_path: Path) -> None:
 
     changes = [
         "reply_via={seat: tool_calls}",
-        "agents={seat: {model: model, agents: [Agent-1]}}", "prompts=ensembles/standard",
+        "agents={seat: {model: model, agents: [Agent-1]}}", "prompts=panels/standard",
         "protocol={use: vote, agents: 3}",
     ]  # fmt: skip
     run = harness.evaluate(

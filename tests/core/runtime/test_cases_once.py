@@ -18,7 +18,7 @@ SPEC = {
     "name": "sums",
     "task": {"use": "arithmetic", "terms": 2},
     "protocol": {"use": "vote", "agents": "${agents}"},
-    "prompts": "ensembles/standard",
+    "prompts": "panels/standard",
     "metrics": ["score"],
     "matrix": {"agents": [1, 2, 3]},
     "limit": 3,

@@ -18,7 +18,7 @@ from harness.api.errors import DataError, EngineFatalError, SpecError
 from harness.checks.estimate import estimate
 from harness.config import project, resolve, spec
 from harness.config.limits import EpisodeLimits, Meter, TurnQuota
-from harness.engines.budget import LARGEST
+from harness.engines.budget import MAX_BUDGET
 from harness.engines.mock import Mock
 from harness.evaluation.rescore import rescored
 from harness.runtime.players import LIMITED, ModelPlayer
@@ -76,7 +76,7 @@ def one_by_one(wanted: list[int], left: int) -> list[int]:
 def test_calls_are_dealt_like_cards(parse_retries: list[int], left: int, own: int | None) -> None:
     requests = [turn(f"S{i}", repair) for i, repair in enumerate(parse_retries)]
     dealt = Meter(EpisodeLimits(calls_per_episode=left, calls_per_agent=own)).allocate(requests).values()
-    items = [min(1 + repair, own or LARGEST) for repair in parse_retries]
+    items = [min(1 + repair, own or MAX_BUDGET) for repair in parse_retries]
     assert [quota.calls for quota in dealt] == one_by_one(items, left)
     short = [quota.calls < want for quota, want in zip(dealt, items, strict=True)]
     assert [quota.by for quota in dealt] == ["calls_per_episode" if s else "calls_per_agent" for s in short]

@@ -17,7 +17,7 @@ from harness.config.limits import TurnQuota
 from harness.engines.mock import Mock
 from harness.extensions.networks.messages import Messages
 from harness.replies import Choice
-from harness.replies.reading import read_completion
+from harness.replies.parse_guard import read_completion
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer, PolicyPlayer
 from harness.runtime.steps import Steps

@@ -76,5 +76,5 @@ def test_a_damaged_journal_is_named_beside_the_tables(played: Path, capsys: pyte
 def test_a_session_lasts_as_long_as_it_did_whatever_the_clock_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.runtime.manifest.time.time", lambda: 0.0)
+    monkeypatch.setattr("harness.runtime.run_json.time.time", lambda: 0.0)
     assert harness.evaluate("toy", limit=1, output_path=tmp_path / "r", project=TOY).meta["duration"] > 0

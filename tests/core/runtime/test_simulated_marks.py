@@ -46,7 +46,7 @@ def body(baseline: Any = PANEL, **more: Any) -> dict[str, Any]:
         "task": {"use": "arithmetic", "size": 8, "terms": "${terms}"},
         "matrix": {"terms": [2, 3]},
         "protocol": {"use": "vote", "agents": 3},
-        "prompts": "ensembles/standard",
+        "prompts": "panels/standard",
         "baseline": baseline,
         "metrics": ["score"],
         "tables": TABLES,
@@ -246,7 +246,7 @@ class Hearsay(InformedPolicy):
 def test_a_group_tells_its_players_before_they_play_and_again_when_they_begin_again() -> None:
     task = BUILTIN.load("tasks", "arithmetic")(size=1)
     case = next(iter(task.cases(1, 0)))
-    group = Group("default", BUILTIN.prompts("ensembles/standard"), policy=Hearsay)
+    group = Group("default", BUILTIN.prompts("panels/standard"), policy=Hearsay)
     seed = seed_of(7, task, case, 0)
     player = PolicyPlayer(lambda: group.make_policy("Agent-0", case, seed), 1)
     reply = BUILTIN.load("tasks", "arithmetic")(size=1).reply(case, "Agent-0")

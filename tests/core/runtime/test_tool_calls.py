@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import harness
 from harness.api import Completion, Engine, Move, Request, Turn
 from harness.api.errors import RequestError, SpecError
-from harness.checks.consistency import examine
+from harness.checks.consistency import check_plan
 from harness.config import resolve
 from harness.config.project import builtin
 from harness.config.spec import load
@@ -24,7 +24,7 @@ from harness.engines.replay import Replay
 from harness.evaluation.run import Run
 from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.vllm.vllm import VLLM
-from harness.replies.reading import MAX_CHARS, read_completion
+from harness.replies.parse_guard import MAX_CHARS, read_completion
 from harness.runtime.players import ModelPlayer
 from harness.runtime.prompt_reader import RecordedTurn
 from harness.runtime.steps import drive
@@ -451,9 +451,9 @@ def test_a_group_alone_is_offered_tools(name: str, text: str, syntax: str, tmp_p
 @pytest.mark.slow
 def test_a_prompt_set_that_describes_no_tools_is_refused_by_validate() -> None:
     plan = resolve.plan(load("silo_quick", BUILTIN, [*SMALL, "prompts=agentsnet/standard"]), BUILTIN, Mock())
-    assert any("no template 'tool'" in str(problem) or "does not fit" in str(problem) for problem in examine(plan))
+    assert any("no template 'tool'" in str(problem) or "does not fit" in str(problem) for problem in check_plan(plan))
     whole = resolve.plan(load("silo_quick", BUILTIN, SMALL), BUILTIN, Mock())
-    assert examine(whole) == []
+    assert check_plan(whole) == []
 
 
 def test_the_single_agent_is_offered_what_its_prompt_names() -> None:

@@ -15,7 +15,7 @@ from harness.api import Completion, Move, Request
 from harness.api.errors import RequestError
 from harness.engines.mock import Mock
 from harness.runtime.runner import RunStoppedError
-from harness.storage import finished
+from harness.storage import finished_episodes
 from tests.helpers.journals import as_killed, sealed
 from tests.helpers.samples import examples
 from tests.helpers.toy import TOY
@@ -170,7 +170,7 @@ def test_a_move_that_failed_half_way_keeps_the_answers_it_had(tmp_path: Path) ->
 def answered(journal: Path) -> set[str]:
     """The requests to which a journal holds answers, or failures, that count."""
     values = set()
-    for _, line in finished.confirmed(journal):
+    for _, line in finished_episodes.confirmed(journal):
         if line["k"] in ("move", "part"):
             calls = len(line.get("calls", ())) + (line.get("error_kind") == "request")
             values |= {f"{line['e']}/{line['s']}/{line['i']}/{attempt}" for attempt in range(calls)}
@@ -192,7 +192,7 @@ def test_journals_of_several_workers_read_as_one(tmp_path: Path, order: tuple[in
         path.write_bytes(sealed(*writer.lines))
     progress = storage.JournalState(*sorted(paths))
     assert [line["numbers"] for line in progress.ends.values()] == [{"m": 1.0}] and not progress.moves
-    [(_, batches)] = finished.batches(*sorted(paths))
+    [(_, batches)] = finished_episodes.batches(*sorted(paths))
     assert [[move.error for move in batch] for batch in batches] == [[None], [None]]
     assert list(storage.JournalState(paths[0]).moves["e"]) == [("agent 0", 0)], (
         "what the lost worker had, up to the failure"

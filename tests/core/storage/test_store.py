@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from harness import storage
 from harness.api import Completion, Episode, Move, Outcome
 from harness.api.errors import DataError, StorageError
-from harness.storage import finished
+from harness.storage import finished_episodes
 from harness.tables import EpisodeScore
 from tests.helpers.disk import full_disk
 from tests.helpers.journals import sealed
@@ -390,7 +390,7 @@ def test_progress_keeps_moves_of_unfinished_episodes_only(tmp_path: Path) -> Non
     assert list(progress.ends) == ["one"]
     assert progress.moves == {"two": {("S", 0): Move("S", "say", "a")}}
     assert storage.JournalState(tmp_path / "none").ends == {}
-    [(line, batches)] = list(finished.batches(tmp_path / "j"))
+    [(line, batches)] = list(finished_episodes.batches(tmp_path / "j"))
     assert line["e"] == "one" and batches == [[Move("S", "say", "a")]]
 
 

@@ -355,7 +355,7 @@ def test_repeats_of_a_case_do_not_make_a_test_surer() -> None:
     found = values(made(once))["p2p",]
     assert {k: counted[k] for k in counted.keys() - apart} == {k: pytest.approx(found[k]) for k in found.keys() - apart}
     assert (counted["pairs"], found["pairs"]) == (12, 4)
-    note = "Errors treat repeats of a case as one observation (clustered)."
+    note = "Standard errors treat repeats of a case as one observation (clustered)."
     assert note in surer.notes and note not in made(once).notes
     alone = values(made(again, {"paired_by": ["agents", "repeat"]}, cluster="episode"))["p2p",]
     assert alone["p"] is not None and counted["p"] is not None and alone["p"] < counted["p"]

@@ -16,7 +16,7 @@ from harness.config.spec import parse
 from harness.engines.mock import Mock
 from harness.extensions.panels.fit import fit
 from harness.runtime.options import Options
-from harness.storage import finished
+from harness.storage import finished_episodes
 from harness.transcripts.reader import Transcripts
 from tests.helpers.toy import TOY, run
 
@@ -74,7 +74,7 @@ def test_what_a_policy_plays_is_what_a_model_would_be_asked(tmp_path: Path) -> N
 
 def test_an_unfinished_episode_ends_with_the_turns_that_wait(tmp_path: Path) -> None:
     run(tmp_path / "r", Dice())
-    end, batches = next(finished.batches(tmp_path / "r" / "journal.jsonl"))
+    end, batches = next(finished_episodes.batches(tmp_path / "r" / "journal.jsonl"))
     partial = [batches[0], batches[1][:1]]
     transcript = Transcripts(tmp_path / "r", TOY).read(end["e"], partial)
     assert [len(turns) for turns in transcript.rounds] == [2, 2] and not transcript.finished
@@ -112,7 +112,7 @@ def test_moves_of_another_protocol_are_shown_without_prompts(tmp_path: Path) -> 
 
 def test_cases_that_are_gone_are_named(tmp_path: Path) -> None:
     run(tmp_path / "r", Dice())
-    end, batches = next(finished.batches(tmp_path / "r" / "journal.jsonl"))
+    end, batches = next(finished_episodes.batches(tmp_path / "r" / "journal.jsonl"))
     transcript = Transcripts(tmp_path / "r", TOY).read("other/c9/0", batches, {**end, "case": "c9"})
     assert transcript.problem is not None and "this case" in transcript.problem and len(transcript.turns) == 6
 
@@ -155,7 +155,7 @@ def test_parameters_that_changed_are_named(tmp_path: Path) -> None:
     file = tmp_path / "p.json"
     protocol = {"use": "darkforest", "agents": 2, "confidence": "line", "coordinate": "never", "calibration": str(file)}
     body = {"name": "fitting", "task": {"use": "arithmetic", "size": 3, "terms": 2}, "protocol": protocol}
-    body |= {"prompts": "ensembles/standard", "baseline": panel, "calibrate": {"task": {"terms": 3}, "limit": 5}}
+    body |= {"prompts": "panels/standard", "baseline": panel, "calibrate": {"task": {"terms": 3}, "limit": 5}}
     body |= {"metrics": ["score"]}
     fit(parse(body, builtin()), builtin(), lambda: None, options=Options(output_path=tmp_path / "runs"))
     harness.evaluate(body, output_path=tmp_path / "r")

@@ -15,7 +15,7 @@ from harness.cli import main
 from harness.engines.mock import Mock
 from harness.evaluation.load_run import load_run
 from harness.evaluation.rescore import rescored
-from harness.extensions.judges.finished import judge
+from harness.extensions.judges.judge_runs import judge
 from harness.plugins.approvals import NotApprovedError
 from tests.helpers.strangers import Stranger, find_with, needed_by, trust
 

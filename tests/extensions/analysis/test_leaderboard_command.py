@@ -10,7 +10,7 @@ import pytest
 
 from harness import evaluate
 from harness.config.project import find
-from harness.runtime.manifest import META
+from harness.runtime.run_json import META
 from tests.helpers.commands import invoke
 from tests.helpers.journals import edited
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from harness.api import Episode, Parts, RatioMetric, linearised
+from harness.api import Episode, Parts, RatioMetric, linearize
 from harness.api.errors import DataError
 from harness.config.project import find
 from harness.evaluation.evaluate import evaluate
@@ -92,7 +92,7 @@ def test_a_table_pools_decisions_not_episodes() -> None:
     result = cell(scored((1, 1), (1, 9), None, (0, 0)), uncertainty="interval")
     assert result.value == pytest.approx(2 / 10)  # the mean of shares is .56
     assert (result.n, result.missing) == (2, 2)
-    assert result.stderr == pytest.approx(statistics.stdev(linearised([(1, 1), (1, 9)])) / math.sqrt(2))
+    assert result.stderr == pytest.approx(statistics.stdev(linearize([(1, 1), (1, 9)])) / math.sqrt(2))
     by_condition = cell(scored((1, 1), (1, 9)), aggregate="mean_of_conditions")
     assert by_condition.value == pytest.approx(2 / 10)  # one condition: pooled within
 

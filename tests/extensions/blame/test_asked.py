@@ -16,8 +16,8 @@ from harness.extensions.blame.blame import blamed
 from harness.extensions.blame.blame_command import as_json
 from harness.extensions.blame.findings import FILE, keep
 from harness.extensions.blame.opinions import opinion_table, read_opinions
-from harness.extensions.blame.who_broke_it.asked import asked_about, opinions_of_run
-from harness.extensions.replay.parent import Parent
+from harness.extensions.blame.who_broke_it.reader_opinions import asked_about, opinions_of_run
+from harness.extensions.replay.base_run import BaseRun
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY, run
 
@@ -102,8 +102,8 @@ def test_the_journal_is_not_read_again_for_every_episode(tmp_path: Path, monkeyp
     played = run(tmp_path / "run", overrides=("baseline.bias=0.5", "agents=null"))
     found = blamed(played, {"use": "coin", "bias": 1.0}, project=TOY)
     keep(played.folder, as_json(found))
-    read, reads_ = Parent.read, list[int]()
-    monkeypatch.setattr(Parent, "read", lambda parent, names: (reads_.append(len(names)), read(parent, names))[1])
+    read, reads_ = BaseRun.read, list[int]()
+    monkeypatch.setattr(BaseRun, "read", lambda parent, names: (reads_.append(len(names)), read(parent, names))[1])
     asked_ = [(name, told.turns[0].number) for name, told, _ in asked_about(played.folder)]
     assert asked_ == [(one.episode, 0) for one in found.verdicts] and reads_ == [len(asked_)] and len(asked_) > 1
 

@@ -21,10 +21,10 @@ from harness.evaluation.run import Run
 from harness.extensions.blame.blame import blamed, planned
 from harness.extensions.blame.blame_command import as_json
 from harness.extensions.blame.blame_tables import Blame
+from harness.extensions.blame.blame_verdict import WORDS
 from harness.extensions.blame.findings import FILE, keep
-from harness.extensions.blame.verdict import WORDS
 from harness.extensions.charts import ChartOptions, chart
-from harness.extensions.charts.command import material
+from harness.extensions.charts.plot_command import material
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY, run
 

@@ -14,7 +14,7 @@ from harness.extensions.blame.blame_chart import kind_of
 from harness.extensions.blame.blame_command import as_json
 from harness.extensions.blame.findings import keep
 from harness.extensions.charts import ChartOptions, chart
-from harness.extensions.charts.command import material
+from harness.extensions.charts.plot_command import material
 from tests.helpers.toy import TOY, run
 
 AGENTS = frozenset({"S0", "S1"})

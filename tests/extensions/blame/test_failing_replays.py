@@ -9,7 +9,7 @@ from harness.api.errors import SpecError
 from harness.config.project import Project, find
 from harness.evaluation.run import Run
 from harness.extensions.blame.blame import blamed
-from harness.extensions.replay.again import replayed
+from harness.extensions.replay.replay_run import replayed
 from harness.runtime.options import Options
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY
@@ -82,7 +82,7 @@ def failing(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_an_episode_that_does_not_end_with_other_moves_is_bounded_and_said(
     endless: Run, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.extensions.replay.course._MORE_BATCHES", 20)
+    monkeypatch.setattr("harness.extensions.replay.simulation._MORE_BATCHES", 20)
     found = blamed(endless, {"use": "fixed", "letter": "a"}, episodes=[EPISODE], project=project)
     [verdict] = found.verdicts
     assert (verdict.finding, verdict.named, verdict.shares) == ("fails", (), {})

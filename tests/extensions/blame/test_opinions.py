@@ -8,8 +8,8 @@ import pytest
 from harness.api.errors import DataError
 from harness.evaluation.run import Run
 from harness.extensions.blame.blame import blamed
+from harness.extensions.blame.blame_label import BlameLabel
 from harness.extensions.blame.blame_tables import Blame
-from harness.extensions.blame.labels import BlameLabel
 from harness.extensions.blame.opinions import opinion_table, read_opinions
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY, run

@@ -14,7 +14,7 @@ import pytest
 from harness.api.errors import DataError
 from harness.evaluation.load_run import load_run
 from harness.evaluation.run import Run
-from harness.extensions.blame.who_broke_it.asked import asked_about
+from harness.extensions.blame.who_broke_it.reader_opinions import asked_about
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY, run
 from tests.helpers.viewing import get, serving

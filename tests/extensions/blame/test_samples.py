@@ -4,8 +4,8 @@ from fractions import Fraction
 from typing import Any
 
 from harness.extensions.blame.blame_tables import Blame
-from harness.extensions.blame.verdict import BlameVerdict
-from harness.extensions.replay.course import Deviation
+from harness.extensions.blame.blame_verdict import BlameVerdict
+from harness.extensions.replay.simulation import Deviation
 
 LAST = Deviation(2, 1, ("S0", 1), "say")
 BLAMED = BlameVerdict("e", "blamed", Fraction(0), Fraction(1), (LAST,), single=True)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from harness.extensions.blame.shares import MOST_EXACT, AgentGame, Coalition, Share
+from harness.extensions.blame.shares import MAX_EXACT_AGENTS, AgentGame, Coalition, Share
 from tests.helpers.commands import ROOT
 from tests.helpers.samples import examples
 
@@ -56,7 +56,9 @@ def test_sampled_shares_sum_to_the_difference_exactly(seed: int, permutations: i
     worths = {one: (seed >> len(one)) % (len(one) + 3) for one in coalitions(agents)}
     shares = asyncio.run(game(worths, agents).shares(permutations, seed))
     whole, nothing = worths[frozenset(agents)], worths[frozenset()]
-    assert len(agents) > MOST_EXACT and sum(share.value for share in shares.values()) == Fraction(whole - nothing, 7)
+    assert len(agents) > MAX_EXACT_AGENTS and sum(share.value for share in shares.values()) == Fraction(
+        whole - nothing, 7
+    )
     assert all(
         share.low is None or share.low - 1e-9 <= share.value <= (share.high or 0) + 1e-9 for share in shares.values()
     )

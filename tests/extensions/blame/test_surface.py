@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.api import Case, Move, Turn
 from harness.config.project import find
-from harness.extensions.blame.who_broke_it.planted import plausible
+from harness.extensions.blame.who_broke_it.planted_move import plausible
 from harness.extensions.blame.who_broke_it.surface import FORMATS, ODD, given_away, suspects, turns_of
 from harness.replies import Choice, FreeText
 from tests.helpers.samples import examples

@@ -15,7 +15,7 @@ from harness.api import Completion, Request
 from harness.api.errors import RequestError
 from harness.engines.mock import Mock
 from harness.extensions.charts import ChartOptions, chart, styled
-from harness.extensions.charts.command import material
+from harness.extensions.charts.plot_command import material
 from tests.helpers.commands import invoke
 
 KINDS = [

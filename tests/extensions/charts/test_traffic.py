@@ -97,9 +97,9 @@ def test_panels_show_whose_texts_who_reads(tmp_path: Path, capsys: pytest.Captur
     three = {f"Agent-{i}" for i in range(3)}
     pairs = {(one, two) for one in three for two in three if one != two}
     assert panel(tmp_path, capsys, "{use: debate}") == pairs
-    assert panel(tmp_path, capsys, "{use: debate, summarise: shared}") == {
-        *((one, "Summariser") for one in three),
-        *(("Summariser", one) for one in three),
+    assert panel(tmp_path, capsys, "{use: debate, summarize: shared}") == {
+        *((one, "Summarizer") for one in three),
+        *(("Summarizer", one) for one in three),
     }
     assert panel(tmp_path, capsys, "{use: mixture_of_agents, layers: 2}") == {(one, "Aggregator") for one in three}
     assert panel(tmp_path, capsys, "{use: vote, agents: 3}") == set()
@@ -114,7 +114,7 @@ def panel(tmp_path: Path, capsys: pytest.CaptureFixture[str], protocol: str) -> 
     numbers = itertools.count()
     say = Mock(function=lambda request: f"Because.\nThe answer is {next(numbers)}.")
     folder = tmp_path / str(len(list(tmp_path.iterdir())))
-    overrides = [f"protocol={protocol}", "prompts=ensembles/standard", "matrix={}", "task.terms=2", "tables=[]"]
+    overrides = [f"protocol={protocol}", "prompts=panels/standard", "matrix={}", "task.terms=2", "tables=[]"]
     harness.evaluate("arithmetic", model=say, overrides=[*overrides, "metrics=[calls]"], limit=1, output_path=folder)
     result = rows(capsys, str(folder))
     lines = map(json.loads, (folder / "journal.jsonl").read_text("utf-8").splitlines())

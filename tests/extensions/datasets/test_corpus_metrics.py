@@ -1,4 +1,4 @@
-"""Metrics of all answers together: BLEU, F1 and others by lm-eval's names, and those of the package `evaluate`."""
+"""Metrics of all answers batch_metric: BLEU, F1 and others by lm-eval's names, and those of the package `evaluate`."""
 
 from __future__ import annotations
 
@@ -193,12 +193,12 @@ def test_an_answer_with_which_a_metric_never_ends_counts_as_an_empty_one(tmp_pat
     (tmp_path / "x.jsonl").write_text('{"q": "?", "a": "ab"}')
     code = f"""
 from harness.plugins import approvals
-from harness.extensions.datasets import together
+from harness.extensions.datasets import batch_metric
 from harness.extensions.sandbox import clock
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, graded, task_of
 leave = approvals.allowing()
 leave.__enter__()
-clock.SECONDS, together.MANY = 0.3, 0.6
+clock.SECONDS, batch_metric.MANY = 0.3, 0.6
 endless, path = "a" * 45 + "b", {str(tmp_path / "same")!r}
 metric = BUILTIN.load("metrics", "evaluate")(metric="same", path=path, bootstrap=5)
 records = [[["x", ["x"]]], [[endless, ["x"]], ["y", ["y"]]], [[endless + "b", [""]]]]

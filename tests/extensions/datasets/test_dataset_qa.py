@@ -419,9 +419,9 @@ def test_validate_points_at_the_parameter(tmp_path: Path) -> None:
 def test_a_task_that_is_not_there_is_made_up_for_checking(tmp_path: Path) -> None:
     plan = plan_of({"use": "dataset_qa", "dataset_path": "nobody/has-this", "doc_to_text": "{{a}} {{b}}",
                     "doc_to_target": "c", "answer": {"form": "boxed"}})  # fmt: skip
-    from harness.checks.consistency import examine
+    from harness.checks.consistency import check_plan
 
-    assert examine(plan) == []
+    assert check_plan(plan) == []
     with pytest.raises(PluginError):
         plan_of({"use": "dataset_qa", "doc_to_text": "q", "answer": {"form": "x"}})
 

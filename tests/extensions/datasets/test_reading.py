@@ -14,8 +14,8 @@ from harness.config.project import Project, find
 from harness.engines.mock import Mock
 from harness.evaluation.rescore import rescored
 from harness.extensions.datasets.number import Number
-from harness.extensions.panels.with_confidence import AnswerWithConfidence
-from harness.replies.reading import MAX_CHARS, read
+from harness.extensions.panels.answer_with_confidence import AnswerWithConfidence
+from harness.replies.parse_guard import MAX_CHARS, read
 
 TOY = Path(__file__).parents[2] / "toy"
 FRAIL = '''
@@ -133,7 +133,7 @@ def test_a_confidence_of_blanks_costs_darkforest_no_episode(tmp_path: Path) -> N
     spec = {
         "name": "t",
         "task": {"use": "arithmetic", "size": 3},
-        "prompts": "ensembles/standard",
+        "prompts": "panels/standard",
         "protocol": {"use": "darkforest", "agents": 2, "confidence": "line"},
         "tables": None,
         "agents": {"default": "model"},

@@ -155,7 +155,7 @@ def test_models_score_options_and_their_choices_are_voted_on(tmp_path: Path) -> 
         right = "fruit" in request.thread.text and request.id.rpartition("/")[0].count("Agent-2") == 0
         return [[-1.0 if right == bool(i) else -2.0, True] for i in range(len(request.continuations))]
 
-    what = spec(tmp_path, {"use": "vote", "agents": 3}, "ensembles/standard")
+    what = spec(tmp_path, {"use": "vote", "agents": 3}, "panels/standard")
     run = harness.evaluate(what, Mock(function=mock_scores(score)), output_path=tmp_path / "run", project=BUILTIN)
     assert [one.numbers["score"] for one in run.scores] == [1, 1] and len(seen) == 6
     assert {request.thread.messages[0]["content"].strip()[-7:] for request in seen} == {"Answer:"}
@@ -194,7 +194,7 @@ def test_floors(tmp_path: Path) -> None:
 def test_simulated_agents_have_their_declared_skill(tmp_path: Path) -> None:
     rows = [{"q": f"{i}?", "options": list("abcd"), "gold": i % 4} for i in range(400)]
     what = spec(
-        tmp_path, {"use": "vote", "agents": 1}, "ensembles/standard", baseline={"use": "simulated", "accuracy": 0.7}
+        tmp_path, {"use": "vote", "agents": 1}, "panels/standard", baseline={"use": "simulated", "accuracy": 0.7}
     )
     what["task"]["data_files"] = str(jsonl(tmp_path / "many.jsonl", rows))
     run = harness.evaluate(what, None, output_path=tmp_path / "run", project=BUILTIN)

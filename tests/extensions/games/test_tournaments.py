@@ -329,7 +329,7 @@ def test_who_plays_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[st
             {
                 "task": "arithmetic",
                 "protocol": {"use": "vote", "agents": 3},
-                "prompts": "ensembles/standard",
+                "prompts": "panels/standard",
                 "metrics": ["score"],
             },
             "protocol 'vote' has agents of its own (Agent-0, Agent-1, Agent-2",

@@ -10,7 +10,7 @@ from harness.api.errors import SetupError
 from harness.config.project import Project, find
 from harness.engines.mock import Mock
 from harness.evaluation.rescore import rescored
-from harness.extensions.judges.finished import judge
+from harness.extensions.judges.judge_runs import judge
 from harness.runtime.options import Options
 
 TOY = Path(__file__).parents[2] / "toy"

@@ -12,7 +12,7 @@ from harness import evaluate, storage
 from harness.api.errors import DataError
 from harness.evaluation.load_run import load_run
 from harness.evaluation.rescore import rescored
-from harness.extensions.judges.finished import judge
+from harness.extensions.judges.judge_runs import judge
 from tests.helpers.commands import invoke
 from tests.helpers.journals import sealed
 

@@ -254,7 +254,7 @@ def test_a_transcript_hides_the_names_of_agents(tmp_path: Path) -> None:
     metric = {**METRIC, "judges": "transcript", "max_chars": 400}
     model = Mock(model="acme", function=lambda request: "Agent-1 is right, says Agent-0. " + "Words. " * 99)
     run = harness.evaluate(
-        spec(metric, protocol=debate, prompts="ensembles/standard", limit=1), model,
+        spec(metric, protocol=debate, prompts="panels/standard", limit=1), model,
         judge=rater, output_path=tmp_path / "run",
     )  # fmt: skip
     assert numbers(run) == [7]

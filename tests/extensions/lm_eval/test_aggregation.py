@@ -11,7 +11,7 @@ import pytest
 
 from harness.api.errors import PluginError
 from harness.config.project import builtin
-from harness.extensions.datasets import together
+from harness.extensions.datasets import batch_metric
 from harness.extensions.lm_eval import aggregation
 from harness.extensions.sandbox import clock
 
@@ -72,8 +72,8 @@ def test_nothing_is_printed(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
 def test_an_answer_with_which_an_aggregation_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It counts as an empty one where the package's aggregation takes right answers and answers."""
     monkeypatch.setattr(clock, "SECONDS", 0.5)
-    monkeypatch.setattr(aggregation, "MANY", 0.5)
-    monkeypatch.setattr(together, "MANY", 0.5)
+    monkeypatch.setattr(aggregation, "BATCH_SECONDS", 0.5)
+    monkeypatch.setattr(batch_metric, "BATCH_SECONDS", 0.5)
     metric = builtin().load("metrics", "lm_eval")
     long, right = "mat a on sat cat the " * 400, "the cat sat on a mat " * 100
     found = [

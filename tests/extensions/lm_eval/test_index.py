@@ -14,8 +14,8 @@ import pytest
 from harness.api.errors import DataError
 from harness.cli.listing import listing
 from harness.cli.parser import parser
-from harness.extensions.lm_eval import _package, index
-from harness.extensions.lm_eval._scan import defined, yaml_files
+from harness.extensions.lm_eval import _package, task_index
+from harness.extensions.lm_eval._yaml_files import defined, yaml_files
 from tests.extensions.lm_eval.package_kit import DATA, own_task
 
 
@@ -26,31 +26,31 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_a_folder_has(cache: Path) -> None:
-    known = index.entries([DATA], ["local_group"])
+    known = task_index.entries([DATA], ["local_group"])
     assert known["local_group"].kind == "group" and known["local_topics"].kind == "tag"
     assert known["local_group"].members == ("local_group_animals", "local_group_rivers", "local_group_numbers")
     assert known["local_topics"].members == ("local_group_animals", "local_group_numbers", "local_group_rivers")
     assert known["local_cloze"].output == "multiple_choice" and known["local_cloze"].path == DATA / "cloze.yaml"
-    assert index.kept_file(DATA).is_relative_to(cache) and not cache.exists()  # it is small
+    assert task_index.kept_file(DATA).is_relative_to(cache) and not cache.exists()  # it is small
 
 
 def large(folder: Path) -> Path:
     """A folder with so many files that its index is kept."""
     own_task(folder)
     (folder / "more").mkdir()
-    for i in range(index.KEPT_FROM):
+    for i in range(task_index.MIN_CACHED_FILES):
         (folder / "more" / f"{i}.yaml").write_text(f"task: other_{i}\ntag: others\n")
     return folder
 
 
 def entries_of(folder: Path) -> Any:
-    return index.entries([folder], ["own"])
+    return task_index.entries([folder], ["own"])
 
 
 def test_the_kept_index_is_read_until_a_file_changes(tmp_path: Path, cache: Path) -> None:
     folder = large(tmp_path / "tasks")
     entries_of(folder)
-    kept = index.kept_file(folder)
+    kept = task_index.kept_file(folder)
     data = json.loads(kept.read_text())
     data["entries"]["own"][3] = "loglikelihood"  # so one sees where it comes from
     kept.write_text(json.dumps(data))
@@ -74,7 +74,7 @@ def test_the_kept_index_is_read_until_a_file_changes(tmp_path: Path, cache: Path
 )
 def test_a_damaged_index_is_made_again(damage: Any, tmp_path: Path, cache: Path) -> None:
     folder = large(tmp_path / "tasks")
-    before, kept = entries_of(folder), index.kept_file(folder)
+    before, kept = entries_of(folder), task_index.kept_file(folder)
     text = kept.read_text()
     kept.write_text(damage(json.loads(text)))
     assert entries_of(folder) == before
@@ -104,13 +104,13 @@ def test_names_of_the_package_are_found_as_its_index_has_them() -> None:
     names = ["gsm8k", "hellaswag", "arc_challenge", "wikitext", "mmlu_anatomy", "humaneval"]
     few = defined(root, names) or {}
     assert set(few) == set(names)
-    whole = index.entries()
+    whole = task_index.entries()
     assert {name: str(entry.yaml_path) for name, entry in few.items()} == {name: whole[name].file for name in few}
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no folder"):
-        index.entries([tmp_path / "nowhere"], ["own"])
+        task_index.entries([tmp_path / "nowhere"], ["own"])
 
 
 def harness(cache: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -129,8 +129,10 @@ def test_harness_list_reads_the_kept_index(tmp_path: Path, cache: Path) -> None:
         "invented_tag": ["tag", None, ["invented_sums"], "", False],
         "other": ["python", "other.yaml", [], "", False],
     }
-    index.kept_file(root).parent.mkdir(parents=True)
-    index.kept_file(root).write_text(json.dumps({"stamp": index.stamp_of(yaml_files(root)), "entries": invented}))
+    task_index.kept_file(root).parent.mkdir(parents=True)
+    task_index.kept_file(root).write_text(
+        json.dumps({"stamp": task_index.stamp_of(yaml_files(root)), "entries": invented})
+    )
     ended = harness(cache, "list", "tasks", "--lm_eval", "INVENTED")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert [line.split() for line in ended.stdout.splitlines()] == [

@@ -130,7 +130,7 @@ def test_a_vote_counts_filtered_responses(tmp_path: Path) -> None:
     assert all(fact["votes"] == {"i": 2.0, "e": 1.0} for fact in facts)  # "It is e." has an i first
     targets = [case.target["answer"] for case in local("two_filters", limit=6).cases(None, 0)]
     assert values(done, "exact_match,first-vowel") == [float(target == "i") for target in targets]
-    assert done.spec.data["prompts"] == "ensembles/standard"
+    assert done.spec.data["prompts"] == "panels/standard"
 
 
 def test_another_filter_can_vote(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from harness.config.plan import Plan
 from harness.engines.mock import Mock
 from harness.extensions.networks.calls import Calls
 from harness.extensions.networks.sharded import ShardedTask, shard_text
-from harness.replies.with_message import ActionWithMessage
+from harness.replies.action_with_message import ActionWithMessage
 from tests.helpers.mas_commands import Commands
 
 BUILTIN = project.builtin()

@@ -10,7 +10,7 @@ import pytest
 
 import harness
 from harness.api import Case, Request
-from harness.checks.consistency import examine
+from harness.checks.consistency import check_plan
 from harness.cli import main
 from harness.config import resolve
 from harness.config.spec import load
@@ -47,14 +47,14 @@ def test_it_can_be_played(name: str, model: Mock | None, tmp_path: Path) -> None
 @pytest.mark.parametrize("prompts", ["network/standard", "network/aware", "network/byzantine", "network/camoc"])
 @pytest.mark.parametrize("name", SPECS)
 def test_prompts_render(name: str, prompts: str) -> None:
-    assert examine(resolve.plan(load(name, BUILTIN, [f"prompts={prompts}"]), BUILTIN)) == []
+    assert check_plan(resolve.plan(load(name, BUILTIN, [f"prompts={prompts}"]), BUILTIN)) == []
 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("problem", ["coloring", "consensus", "leader_election", "matching", "vertex_cover"])
 def test_prompts_of_agentsnet_render_declared_problems(problem: str) -> None:
     for prompts in ("agentsnet/standard", "agentsnet/minimal", "agentsnet/camoc"):
-        assert examine(resolve.plan(load(f"networks/{problem}", BUILTIN, [f"prompts={prompts}"]), BUILTIN)) == []
+        assert check_plan(resolve.plan(load(f"networks/{problem}", BUILTIN, [f"prompts={prompts}"]), BUILTIN)) == []
 
 
 @pytest.mark.slow

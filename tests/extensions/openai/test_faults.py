@@ -17,7 +17,7 @@ from harness.engines.gate import Gate, Shared, Stop
 from harness.engines.mock import Mock
 from harness.extensions.openai.openai import OpenAI
 from harness.runtime.runner import RunStoppedError
-from harness.storage import finished
+from harness.storage import finished_episodes
 from tests.helpers.fake_openai import (
     Body,
     FakeOpenAI,
@@ -231,7 +231,9 @@ def test_a_server_whose_every_response_is_malformed_stops_the_run(tmp_path: Path
         server.faults = lambda body: None
         server.answer = lambda body: said(body["seed"])
         play(tmp_path / "r", "openai", 1, model_args={**fields, "base_url": server.url})
-    counting = [line for _, line in finished.confirmed(tmp_path / "r" / "journal.jsonl") if line["k"] == "move"]
+    counting = [
+        line for _, line in finished_episodes.confirmed(tmp_path / "r" / "journal.jsonl") if line["k"] == "move"
+    ]
     assert counting and not {line.get("error_kind") for line in counting} & {"request", "refused"}
 
 

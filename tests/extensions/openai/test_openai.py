@@ -270,7 +270,7 @@ def test_a_server_that_comes_to_no_end_is_given_up(fault: Fault) -> None:
 @pytest.mark.parametrize("fault", endless)
 @pytest.mark.parametrize("place", ["answers", "models"])
 def test_a_body_without_end_is_read_up_to_its_bound(fault: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_bodies, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(_bodies, "MAX_BODY_BYTES", 1 << 20)
     with FakeOpenAI(script=[endless[fault], None] if place == "answers" else []) as server:
         if place == "answers":
             assert ask(server).text == "hello"
@@ -283,7 +283,7 @@ def test_a_body_without_end_is_read_up_to_its_bound(fault: str, place: str, monk
 
 @pytest.mark.slow
 def test_a_small_body_that_unpacks_to_a_large_one_is_unpacked_up_to_its_bound() -> None:
-    fault = bomb(megabytes=_bodies.MOST_BYTES * 20 >> 20)  # before the measurement: making it takes memory too
+    fault = bomb(megabytes=_bodies.MAX_BODY_BYTES * 20 >> 20)  # before the measurement: making it takes memory too
     with FakeOpenAI(script=[fault, None]) as server:
 
         async def work(engine: OpenAI) -> tuple[str, int]:
@@ -295,7 +295,7 @@ def test_a_small_body_that_unpacks_to_a_large_one_is_unpacked_up_to_its_bound() 
 
         text, peak = using(server, work)
     assert text == "hello"
-    assert peak < 3 * _bodies.MOST_BYTES
+    assert peak < 3 * _bodies.MAX_BODY_BYTES
 
 
 def test_a_long_answer_in_gzip_is_read_whole() -> None:
@@ -458,7 +458,7 @@ def test_a_server_without_a_model_list_is_taken_at_its_word() -> None:
         OpenAI(base_url=server.url)
 
 
-def test_a_base_url_without_v1_is_recognised() -> None:
+def test_a_base_url_without_v1_is_recognized() -> None:
     with FakeOpenAI() as server, pytest.raises(EngineFatalError, match=r"base_url is wrong \(it ends in /v1\)"):
         ask(server, engine={"base_url": server.url.removesuffix("/v1")})
 

@@ -84,7 +84,7 @@ def right(case: Case) -> int:
     return int(case.target["answers"][0])
 
 
-def scripted(name: str, say: Say, prompts: str = "ensembles/standard", task: Any = None, **parameters: Any) -> Episode:
+def scripted(name: str, say: Say, prompts: str = "panels/standard", task: Any = None, **parameters: Any) -> Episode:
     """One episode in which every agent is a model that says what the script tells, with real prompts. The mark of
     the call stands before every reply."""
     result, case = question() if task is None else (task, cases(task)[0])

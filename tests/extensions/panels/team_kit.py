@@ -59,7 +59,7 @@ def scripted(say: Say, **parameters: Any) -> Played:
         played.batches[-1].append((seat, number, prompt))
         return Completion(say(seat, number, prompt))
 
-    engine, prompts = Mock(function=answer), BUILTIN.prompts("ensembles/standard")
+    engine, prompts = Mock(function=answer), BUILTIN.prompts("panels/standard")
     seats = protocol.possible_agents(case)
     players = {seat: ModelPlayer(engine, prompts, {}, False, f"e/{seat}", 0) for seat in seats}
     run = play(

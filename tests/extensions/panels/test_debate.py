@@ -9,21 +9,21 @@ from hypothesis import strategies as st
 from harness.api.errors import ContextLengthError, PluginError
 from tests.extensions.panels.exchange_kit import MARK, played, question, read, right, says, scripted
 
-SAME = says(**{f"Agent_{i}": [1] * 9 for i in range(5)}, Summariser=["in short"] * 99)
+SAME = says(**{f"Agent_{i}": [1] * 9 for i in range(5)}, Summarizer=["in short"] * 99)
 ANSWERS = st.sampled_from([None, 1, 2, 3])
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(
-    ("agents", "rounds", "summarise", "calls"),
+    ("agents", "rounds", "summarize", "calls"),
     [(3, 2, "none", 6), (3, 3, "none", 9), (3, 1, "none", 3), (5, 2, "none", 10), (3, 3, "shared", 11),
      (3, 3, "per_reader", 15), (1, 2, "none", 2)],
 )  # fmt: skip
-def test_calls(agents: int, rounds: int, summarise: Any, calls: int) -> None:
-    result = scripted("debate", SAME, agents=agents, rounds=rounds, summarise=summarise)
+def test_calls(agents: int, rounds: int, summarize: Any, calls: int) -> None:
+    result = scripted("debate", SAME, agents=agents, rounds=rounds, summarize=summarize)
     assert len(result.asked) == calls
     exchanges = rounds - 1
-    assert calls == agents * rounds + {"none": 0, "shared": 1, "per_reader": agents}[summarise] * exchanges
+    assert calls == agents * rounds + {"none": 0, "shared": 1, "per_reader": agents}[summarize] * exchanges
 
 
 def test_the_default_is_three_agents_and_two_rounds() -> None:
@@ -73,32 +73,32 @@ def test_an_agent_that_failed_is_not_shown_and_the_others_go_on() -> None:
 
 
 def test_a_digest_for_all_holds_every_agents_replies_and_replaces_them() -> None:
-    result = scripted("debate", SAME, summarise="shared", rounds=2)
+    result = scripted("debate", SAME, summarize="shared", rounds=2)
     saw = result.saw()
-    assert saw["Summariser.0"] == ["Agent-0.0", "Agent-1.0", "Agent-2.0"]
-    assert {saw[f"Agent-{i}.1"][0] for i in range(3)} == {"Summariser.0"} and len(saw["Agent-0.1"]) == 1
+    assert saw["Summarizer.0"] == ["Agent-0.0", "Agent-1.0", "Agent-2.0"]
+    assert {saw[f"Agent-{i}.1"][0] for i in range(3)} == {"Summarizer.0"} and len(saw["Agent-0.1"]) == 1
     facts = result.outcome.facts
-    assert facts["peer_characters"] == 3 * len("<Agent-a:a> The answer is 1.") + 3 * len("<Summariser:a> in short")
+    assert facts["peer_characters"] == 3 * len("<Agent-a:a> The answer is 1.") + 3 * len("<Summarizer:a> in short")
 
 
 def test_a_digest_for_each_reader_leaves_its_own_reply_out() -> None:
-    result = scripted("debate", SAME, summarise="per_reader", rounds=3)
+    result = scripted("debate", SAME, summarize="per_reader", rounds=3)
     saw = result.saw()
-    assert saw["Summariser.1"] == ["Agent-0.0", "Agent-2.0"] and saw["Agent-1.1"] == ["Summariser.1"]
-    assert saw["Summariser.5"] == ["Agent-0.1", "Agent-1.1"] and saw["Agent-2.2"] == ["Summariser.5"]
-    assert all(request.roles == ["user"] for request in result.asked if request.agent == "Summariser"), "always anew"
+    assert saw["Summarizer.1"] == ["Agent-0.0", "Agent-2.0"] and saw["Agent-1.1"] == ["Summarizer.1"]
+    assert saw["Summarizer.5"] == ["Agent-0.1", "Agent-1.1"] and saw["Agent-2.2"] == ["Summarizer.5"]
+    assert all(request.roles == ["user"] for request in result.asked if request.agent == "Summarizer"), "always anew"
 
 
 def test_without_a_digest_nothing_is_shown() -> None:
-    broken = says(**{f"Agent_{i}": [1, 1] for i in range(3)}, Summariser=[ContextLengthError("full")])
-    result = scripted("debate", broken, summarise="shared")
+    broken = says(**{f"Agent_{i}": [1, 1] for i in range(3)}, Summarizer=[ContextLengthError("full")])
+    result = scripted("debate", broken, summarize="shared")
     assert result.saw()["Agent-0.1"] == [] and "check every step" in result.prompt("Agent-0", 1)
 
 
-def test_the_summariser_is_none_of_the_panel() -> None:
-    with pytest.raises(PluginError, match="summariser 'Agent-1' is a member of the panel"):
-        scripted("debate", SAME, summarise="shared", summariser="Agent-1")
-    assert scripted("debate", SAME, summariser="Agent-1").outcome.group == 1, "where there is none, the name is free"
+def test_the_summarizer_is_none_of_the_panel() -> None:
+    with pytest.raises(PluginError, match="summarizer 'Agent-1' is a member of the panel"):
+        scripted("debate", SAME, summarize="shared", summarizer="Agent-1")
+    assert scripted("debate", SAME, summarizer="Agent-1").outcome.group == 1, "where there is none, the name is free"
 
 
 def test_the_last_round_is_voted_on() -> None:

@@ -78,7 +78,7 @@ def transcript(**parameters: Any) -> str:
         number = counts[agent] = counts.get(agent, -1) + 1
         return Completion(says(agent, number, request.thread.messages[-1]["content"]))
 
-    engine, prompts = Mock(function=answer), BUILTIN.prompts("ensembles/standard")
+    engine, prompts = Mock(function=answer), BUILTIN.prompts("panels/standard")
     players = {
         agent: ModelPlayer(engine, prompts, {}, False, f"golden/{agent}", 0) for agent in protocol.possible_agents(case)
     }

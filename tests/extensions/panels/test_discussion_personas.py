@@ -100,7 +100,7 @@ def test_results_are_grouped_by_the_choice_and_turns_name_the_persona(tmp_path: 
     spec: dict[str, Any] = {
         "name": "x",
         "task": {"use": "arithmetic", "size": 2},
-        "prompts": "ensembles/standard",
+        "prompts": "panels/standard",
         "protocol": {"use": "discussion", "max_rounds": 1, "personas": "${personas}"},
         "baseline": {"use": "simulated", "accuracy": 0.7},
         "matrix": {"personas": ["none", "traits"]},

@@ -20,7 +20,7 @@ BUILTIN = project.builtin()
 
 
 def load(name: str, **fields: Any) -> Metric:
-    result: Metric = BUILTIN.load("metrics", f"ensembles/{name}")(**fields)
+    result: Metric = BUILTIN.load("metrics", f"panels/{name}")(**fields)
     return result
 
 
@@ -149,8 +149,8 @@ def test_one_agent_alone_is_not_unanimous(of: str) -> None:
 
 
 def test_self_refinement_has_no_share_of_agreement(tmp_path: Any) -> None:
-    metrics = [{"use": "ensembles/unanimity", "of": "first", "name": "agreed"}]
-    body = {"name": "x", "task": {"use": "arithmetic", "size": 2}, "prompts": "ensembles/standard", "metrics": metrics}
+    metrics = [{"use": "panels/unanimity", "of": "first", "name": "agreed"}]
+    body = {"name": "x", "task": {"use": "arithmetic", "size": 2}, "prompts": "panels/standard", "metrics": metrics}
     for protocol, agreed in ({"use": "self_refine"}, None), ({"use": "vote", "agents": 2}, 1.0):
         run = evaluate(
             {**body, "protocol": protocol}, Mock(text="The answer is 1."), output_path=tmp_path / protocol["use"]
@@ -221,21 +221,21 @@ def test_a_discussion_has_all_of_them(tmp_path: Any) -> None:
     body: dict[str, Any] = {
         "name": "x",
         "task": {"use": "arithmetic", "size": 40, "terms": 4},
-        "prompts": "ensembles/standard",
+        "prompts": "panels/standard",
     }
     body["protocol"] = {"use": "discussion", "agents": 5, "personas": "traits", "topology": "ring"}
     body["baseline"] = {"use": "simulated", "accuracy": 0.5, "conformity": 0.6}
     body["metrics"] = [
-        "score", "ensembles/changes", "ensembles/changes_towards", "ensembles/persona_diversity",
-        *({"use": "ensembles/agreement", "of": of, "name": of} for of in ("first", "last", "gain")),
+        "score", "panels/changes", "panels/changes_towards", "panels/persona_diversity",
+        *({"use": "panels/agreement", "of": of, "name": of} for of in ("first", "last", "gain")),
         *({"use": "grade", "of": name, "name": name} for name in ("to_right", "to_wrong", "drift", "lost")),
     ]  # fmt: skip
     run = evaluate(body, output_path=tmp_path)
     mean = {row["metric"]: row["value"] for row in run.rows}
     assert mean["last"] == pytest.approx(mean["first"] + mean["gain"]) and mean["gain"] > 0.1
-    assert mean["ensembles/changes_towards"] == 1, "they change only to what they hear"
+    assert mean["panels/changes_towards"] == 1, "they change only to what they hear"
     assert mean["to_right"] > 0 and mean["to_wrong"] > 0 and 0 < mean["drift"] < 1 - mean["score"]
-    assert 0 < mean["ensembles/persona_diversity"] < 1
+    assert 0 < mean["panels/persona_diversity"] < 1
     for score in run.scores:
         turned = score.number("to_right") + score.number("to_wrong")
-        assert turned <= score.number("ensembles/changes")
+        assert turned <= score.number("panels/changes")

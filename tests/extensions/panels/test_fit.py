@@ -15,7 +15,7 @@ from harness.config import project, spec
 from harness.engines.mock import Mock
 from harness.evaluation.evaluate import evaluate
 from harness.evaluation.run import Run
-from harness.extensions.panels import fitted_files as calibration
+from harness.extensions.panels import calibration_files as calibration
 from harness.extensions.panels.fit import fit
 from harness.runtime.options import Options
 
@@ -30,7 +30,7 @@ def body(folder: Path, **changes: Any) -> dict[str, Any]:
         "name": "fitting",
         "task": {"use": "arithmetic", "size": 20, "terms": 2},
         "protocol": protocol,
-        "prompts": "ensembles/standard",
+        "prompts": "panels/standard",
         "baseline": PANEL,
         "calibrate": {"task": {"terms": 3}, "limit": 15},
         "metrics": ["score"],
@@ -140,7 +140,7 @@ def test_other_words_are_refused_and_words_that_agents_never_see_are_not(tmp_pat
     own = tmp_path / "own"
     (own / "prompts" / "mine").mkdir(parents=True)
     (own / "harness.yaml").write_text("parents: [harness_builtin]\n")
-    (own / "prompts" / "mine" / "prompts.yaml").write_text("base: ensembles/standard\n")
+    (own / "prompts" / "mine" / "prompts.yaml").write_text("base: panels/standard\n")
     mine = project.find(own)
 
     def evaluated() -> Run:

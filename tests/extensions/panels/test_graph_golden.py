@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.api import Move, Outcome, Request, Thread
-from harness.checks.consistency import examine
+from harness.checks.consistency import check_plan
 from harness.config import resolve, spec
 from harness.engines.mock import Mock
 from harness.runtime.episode import play
@@ -56,7 +56,7 @@ class Episode:
         self.threads: list[tuple[str, Thread]] = []
         self.moves: list[Move] = []
         protocol = goa(cards=CARDS, **parameters)
-        prompts, engine = BUILTIN.prompts("ensembles/standard"), Mock(function=self.answer)
+        prompts, engine = BUILTIN.prompts("panels/standard"), Mock(function=self.answer)
         agents = protocol.possible_agents(CASE)
         players = {agent: ModelPlayer(engine, prompts, {}, False, f"golden/{agent}", 0) for agent in agents}
         played = play(Steps(protocol, TASK, CASE, random.Random(0)), players, {}, self.record)
@@ -143,8 +143,8 @@ def test_a_confidence_that_is_missing_or_nonsense_brings_the_general_agent() -> 
 def test_every_template_has_what_it_needs(given: dict[str, Any], confidence: str) -> None:
     protocol = {"use": "graph_of_agents", "agents": 3, "confidence": confidence, **given}
     mapping = {"name": "x", "task": "arithmetic", "protocol": protocol, "metrics": ["score"]}
-    loaded = spec.parse({**mapping, "prompts": "ensembles/standard"}, BUILTIN)
-    assert examine(resolve.plan(loaded, BUILTIN, Mock())) == []
+    loaded = spec.parse({**mapping, "prompts": "panels/standard"}, BUILTIN)
+    assert check_plan(resolve.plan(loaded, BUILTIN, Mock())) == []
 
 
 def test_a_task_whose_one_agent_knows_everything_can_be_put_to_the_graph() -> None:
@@ -161,7 +161,7 @@ def test_a_task_whose_one_agent_knows_everything_can_be_put_to_the_graph() -> No
 
 
 def test_without_the_reminder_nothing_is_said_of_the_form_of_an_answer() -> None:
-    prompts = BUILTIN.prompts("ensembles/standard")
+    prompts = BUILTIN.prompts("panels/standard")
     turns = drive(goa(pooling="max", conformance="official"), TASK, CASE).turns()
     [text, *_] = [prompts.render("backward", {**t.context, **t.observation}) for t in turns if t.name == "backward"]
     clean = drive(goa(pooling="max"), TASK, CASE).turns()

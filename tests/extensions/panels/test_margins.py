@@ -26,11 +26,11 @@ from harness.extensions.games.actions import Actions
 from harness.extensions.networks.calls import Calls
 from harness.extensions.networks.messages import Messages
 from harness.extensions.yaml_tasks.contract import ActWithFields
-from harness.replies.with_message import ActionWithMessage, MessageLine
+from harness.replies.action_with_message import ActionWithMessage, MessageLine
 from tests.extensions.panels.test_peer_texts import ENDS
 
 PANELS = {
-    "debate": "{use: debate, agents: 3, summarise: shared, summariser: Chair}",
+    "debate": "{use: debate, agents: 3, summarize: shared, summarizer: Chair}",
     "refine": "{use: self_refine}",
     "refine at once": "{use: self_refine, mode: fused}",
     "graph": "{use: graph_of_agents, agents: 3, confidence: none}",
@@ -47,7 +47,7 @@ PLAYED: dict[str, tuple[str, list[str]]] = {
     "sharded/inventory", "teams/tree", "teams/importance", "negotiation", "arithmetic",
 )}  # fmt: skip
 PLAYED |= {
-    name: ("arithmetic", ["prompts=ensembles/standard", f"protocol={protocol}"]) for name, protocol in PANELS.items()
+    name: ("arithmetic", ["prompts=panels/standard", f"protocol={protocol}"]) for name, protocol in PANELS.items()
 }
 PLAYED["mas_calls"] = ("mas_calls", ["matrix.agents=[3]"])
 PLAYED["discussion with reasons"] = ("arithmetic_votes", ["protocol={use: debate, agents: 3}", "matrix={terms: [4]}"])
@@ -80,7 +80,7 @@ def acted(turn: Turn, text: str) -> Any:
         act = acted(replace(turn, reply=form.act), text)
         act = (form.act.noop or (form.act.options or (...,))[0]) if act is ... else act
         said = {one.name: next(filter(one.allows, (text, text[:80])), None) for one in form.beside}
-        return ... if act is ... else form.joined(act, said)
+        return ... if act is ... else form.compose(act, said)
     if isinstance(form, Actions):
         for one in form.forms:
             words = {parameter.name: text for parameter in one.parameters if parameter.allows(text)}

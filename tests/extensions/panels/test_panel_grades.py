@@ -88,7 +88,7 @@ def test_a_protocol_brings_its_panel_and_a_spec_assigns_it(tmp_path: Any) -> Non
         "name": "x",
         "task": {"use": "arithmetic", "size": 2, "terms": 2},
         "protocol": {"use": "vote", "agents": 3},
-        "prompts": "ensembles/standard",
+        "prompts": "panels/standard",
         "models": {"other": {"use": "mock", "text": mapping["other"]}},
         "agents": {"default": "model", "others": {"model": "other", "agents": ["Agent-1", "Agent-2"]}},
         "metrics": ["score", "calls"],

@@ -14,7 +14,7 @@ BUILTIN = project.builtin()
 BODY: dict[str, Any] = {
     "name": "x",
     "task": {"use": "arithmetic", "size": 2},
-    "prompts": "ensembles/standard",
+    "prompts": "panels/standard",
     "metrics": ["score"],
 }
 ROLES = [
@@ -22,7 +22,7 @@ ROLES = [
     ("mixture_of_agents", "aggregator", {}),
     ("graph_of_agents", "meta", {"agents": 3}),
     ("graph_of_agents", "general", {"agents": 3}),
-    ("debate", "summariser", {"summarise": "shared"}),
+    ("debate", "summarizer", {"summarize": "shared"}),
     ("self_refine", "solver", {}),
 ]
 
@@ -40,7 +40,7 @@ def test_a_nameless_agent_is_refused_at_its_place(
 def test_its_place_in_the_spec_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
     file.write_text(
-        "name: x\ntask: arithmetic\nprompts: ensembles/standard\nmetrics: [score]\n"
+        "name: x\ntask: arithmetic\nprompts: panels/standard\nmetrics: [score]\n"
         'protocol:\n  use: darkforest\n  agents: 3\n  coordinator: ""\n'
     )
     with pytest.raises(UserError, match=r"x\.yaml:8:\d+: coordinator is empty"):
@@ -87,7 +87,7 @@ def test_an_agent_of_one_of_several_methods_may_be_named(tmp_path: Path) -> None
 def test_the_place_of_a_misspelt_agent_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
     file.write_text(
-        "name: x\ntask: {use: arithmetic, size: 1}\nprompts: ensembles/standard\nmetrics: [score]\n"
+        "name: x\ntask: {use: arithmetic, size: 1}\nprompts: panels/standard\nmetrics: [score]\n"
         "protocol: {use: vote, agents: 2}\nbaseline:\n  use: simulated\n  agents:\n    Agent-9: {accuracy: 0.9}\n"
     )
     with pytest.raises(PluginError, match=r"x\.yaml:9:\d+: agents names 'Agent-9'"):

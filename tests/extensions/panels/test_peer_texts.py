@@ -159,7 +159,7 @@ def test_dpbench(order: str, rounds: int) -> None:
         ("debate", {}, ("=== Reply 2 of 2 ===", "=== End of the replies ===")),
         (
             "debate",
-            {"summarise": "shared", "summariser": "Chair"},
+            {"summarize": "shared", "summarizer": "Chair"},
             ("=== Reply 2 of 3 ===", "=== End of the replies ==="),
         ),
         ("mixture_of_agents", {}, ("2. The answer is 99.", "Their replies:")),

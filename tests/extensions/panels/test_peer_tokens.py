@@ -35,7 +35,7 @@ class Hearsay(Protocol):
 async def calls(engine: Any) -> list[list[Completion]]:
     task = BUILTIN.load("tasks", "arithmetic")(size=1)
     case = next(iter(task.cases(1, 0)))
-    prompts = BUILTIN.prompts("ensembles/standard")
+    prompts = BUILTIN.prompts("panels/standard")
     players = {s: ModelPlayer(engine, prompts, {}, False, f"e/{s}", 0) for s in ("A", "B")}
     batches: list[Any] = []
     await play(Steps(Hearsay(), task, case, random.Random(0)), players, {}, lambda *_: None, batches.append)

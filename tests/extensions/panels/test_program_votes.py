@@ -67,7 +67,7 @@ def test_programs_are_voted_on_as_programs(asked: tuple[Any, Case]) -> None:
         "```python\ndef double(xs):\n    return xs\n```",
         f"```python\n{BODY}\n```",
     ]
-    result = scripted("vote", lambda agent, number: texts[int(agent[-1])], "ensembles/standard", task, agents=3)
+    result = scripted("vote", lambda agent, number: texts[int(agent[-1])], "panels/standard", task, agents=3)
     assert sorted(result.outcome.facts["votes"].values()) == [1.0, 2.0] and "[2 * x" in result.outcome.group
 
 

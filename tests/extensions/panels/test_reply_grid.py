@@ -20,10 +20,10 @@ from harness.config.project import builtin
 from harness.config.spec import load
 from harness.engines.likelihoods import likelihoods_of
 from harness.engines.mock import Mock
-from harness.extensions.panels.with_confidence import AnswerWithConfidence
+from harness.extensions.panels.answer_with_confidence import AnswerWithConfidence
 from harness.extensions.yaml_tasks.contract import ActWithFields
 from harness.replies import FreeText, WrappedReply
-from harness.replies.reading import read
+from harness.replies.parse_guard import read
 from harness.runtime.steps import drive
 from tests.core.replies.every_form import ACT, BESIDE, FORMS
 from tests.extensions.panels.test_margins import BATCHES, PLAYED, answered, conditions
@@ -148,7 +148,7 @@ def questions(folder: Path, **more: Any) -> Path:
 
 
 SCORED = {"task": {"scoring": "loglikelihood"}, "prompts": "qa/scored", "metrics": ["score"]}
-LETTERS = {"task": {"answer": {"form": "letter"}}, "prompts": "ensembles/standard"}
+LETTERS = {"task": {"answer": {"form": "letter"}}, "prompts": "panels/standard"}
 FREE_TEXT = {"task": {"answer": {"form": "text"}, "doc_to_choice": None}}
 SLOW = pytest.mark.slow
 TOOLS = ["structured_output=true", "protocol.reply_via=tool_calls"]
@@ -199,8 +199,8 @@ def test_conditions_without_a_form_beside_others_are_played(spec: str, tmp_path:
 @pytest.mark.parametrize(
     ("turn", "spec", "protocol"),
     [
-        ("digest", "arithmetic", ["prompts=ensembles/standard", "protocol={use: debate, summarise: shared}"]),
-        ("feedback", "arithmetic", ["prompts=ensembles/standard", "protocol={use: self_refine}"]),
+        ("digest", "arithmetic", ["prompts=panels/standard", "protocol={use: debate, summarize: shared}"]),
+        ("feedback", "arithmetic", ["prompts=panels/standard", "protocol={use: self_refine}"]),
         ("work", "teams/tree", []),
     ],
 )

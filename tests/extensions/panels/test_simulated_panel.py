@@ -17,7 +17,7 @@ from harness.extensions.datasets.label import Label
 from harness.extensions.datasets.letter import Letter
 from harness.extensions.datasets.number import Number
 from harness.extensions.datasets.pattern import Pattern
-from harness.extensions.panels.with_confidence import AnswerWithConfidence
+from harness.extensions.panels.answer_with_confidence import AnswerWithConfidence
 from harness.extensions.sandbox.code import Code
 from harness.replies import Choice, FreeText
 from harness.runtime.steps import drive

@@ -258,7 +258,7 @@ def test_ratings_that_fail_keep_the_first() -> None:
 
 SPEC = """name: t
 task: {use: arithmetic, size: 1}
-prompts: ensembles/standard
+prompts: panels/standard
 protocol:
   use: team
 """

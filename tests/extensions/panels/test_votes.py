@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from harness.api import Case, Episode, Turn
 from harness.api.errors import PluginError
 from harness.extensions.panels.panels import candidate, majority
-from harness.replies.reading import read
+from harness.replies.parse_guard import read
 from harness.runtime.steps import drive
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, task_of
 

@@ -20,7 +20,7 @@ from harness.api.errors import EngineFatalError, RequestError, SetupError
 from harness.engines.mock import Mock
 from harness.evaluation.rescore import rescored
 from harness.runtime.runner import RunStoppedError
-from harness.storage import finished
+from harness.storage import finished_episodes
 from tests.extensions.ray.clusters import RAY, killing, recorded, run
 from tests.extensions.ray.workers import Dice
 from tests.helpers.toy import TOY, results
@@ -243,7 +243,9 @@ def test_a_dying_engines_failures_are_no_results(tmp_path: Path) -> None:
         dead.touch()
         with pytest.raises(RunStoppedError, match="still failing"):
             run(tmp_path / name / "r", Mock(function=answer), executor, max_concurrency=1)
-        lines = [line for path in storage.journals(tmp_path / name / "r") for _, line in finished.confirmed(path)]
+        lines = [
+            line for path in storage.journals(tmp_path / name / "r") for _, line in finished_episodes.confirmed(path)
+        ]
         assert not [line for line in lines if line["k"] == "end" or line.get("error")], name
         dead.unlink()
         done = run(tmp_path / name / "r", Mock(function=answer), executor, max_concurrency=1)
@@ -287,7 +289,9 @@ def test_workers_lost_in_their_last_moments_take_no_episode_with_them(tmp_path: 
 
     with pytest.raises(RunStoppedError, match=r"the run stopped after \d+ of \d+ episodes: .* lost"):
         run(folder, Dying(text="a"), {**RAY, "workers": 2}, max_concurrency=64)  # those that wait keep nobody waiting
-    assert not [line for path in storage.journals(folder) for _, line in finished.confirmed(path) if line.get("error")]
+    assert not [
+        line for path in storage.journals(folder) for _, line in finished_episodes.confirmed(path) if line.get("error")
+    ]
     ill.unlink()
     done = run(folder, Dying(text="a"), {**RAY, "workers": 2})
     assert results(folder) == results(tmp_path / "one" / "r") and not done.failed

@@ -18,8 +18,8 @@ from harness.evaluation.load_run import load_run
 from harness.evaluation.rescore import rescored
 from harness.evaluation.run import Run
 from harness.extensions.replay import replayed
-from harness.extensions.replay.again import ReplayCount, count
-from harness.extensions.replay.parent import Parent
+from harness.extensions.replay.base_run import BaseRun
+from harness.extensions.replay.replay_run import ReplayCount, count
 from harness.runtime.options import Options
 from harness.runtime.runner import RunStoppedError
 from harness.transcripts.view_api import RecordedTurn
@@ -63,7 +63,7 @@ def again(parent: Run, folder: Path, **changes: Any) -> Run:
 
 def counted(done: Run) -> ReplayCount:
     parent = done.folder / done.spec.data["replay"]["run"]
-    return count(Parent.open(parent, TOY), done)
+    return count(BaseRun.open(parent, TOY), done)
 
 
 def own(parent: Run) -> list[Any]:

@@ -27,7 +27,7 @@ CHEATS: dict[str, tuple[str, str, str | None]] = {  # what stands before the fun
     "patches what compares": ("import builtins\nbuiltins.list = builtins.len = lambda *a: 0", "return None", None),
     "its own check": ("def check(candidate):\n    pass", "return None", "failed"),
     "its own main": ("import __main__\n__main__.check = lambda c: None", "return None", "failed"),
-    "optimises asserts away": ("import sys\nsys.flags = None\n__debug__ is False", "return None", "failed"),
+    "optimizes asserts away": ("import sys\nsys.flags = None\n__debug__ is False", "return None", "failed"),
     "traces frames": (
         "import sys\n"
         "def patch(frame, event, arg):\n    frame.f_locals['candidate'] = None\n    return patch\n"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from harness.api import Parsed
 from harness.extensions.games.legal import LegalAction
-from harness.replies.reading import read, read_completion
-from harness.replies.with_message import ActionWithMessage, MessageLine
+from harness.replies.action_with_message import ActionWithMessage, MessageLine
+from harness.replies.parse_guard import read, read_completion
 from tests.core.replies.every_form import ACT, MOVES
 from tests.extensions.stress.adversarial import cases
 from tests.helpers.samples import examples

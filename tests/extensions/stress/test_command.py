@@ -6,9 +6,9 @@ from harness.cli import main
 from harness.config import resolve
 from harness.config.project import builtin
 from harness.config.spec import load
-from harness.extensions.stress.command import forms_of
+from harness.extensions.stress.parse_verdicts import counts, is_exact, trials
 from harness.extensions.stress.stand_in import PLAIN, StandIn
-from harness.extensions.stress.verdicts import counts, is_exact, trials
+from harness.extensions.stress.stress_command import forms_of
 from tests.helpers import shipped
 
 CUT = ("--repeats", "1", "--set", "matrix.condition=[sim3c, seq3c]")

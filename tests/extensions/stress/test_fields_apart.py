@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.extensions.stress.styles import BY_NAME, Meant
 from harness.replies.contract import Contract
-from harness.replies.reading import read
+from harness.replies.parse_guard import read
 from tests.core.replies.every_form import FORMS
 
 WITH_TEXT = [
@@ -37,9 +37,9 @@ PIECES = st.lists(
 @given(piece=PIECES)
 def test_the_text_of_a_field_is_no_other_field(name: str, style: str, piece: str) -> None:
     form: Any = FORMS[name][0]
-    act, said = form.parted(form.examples[0])
+    act, said = form.split(form.examples[0])
     texts = {one.name: f"so {piece}"[:60] for one in form.beside if one.schema.get("type") == "string"}
-    meant = form.joined(act, {**said, **texts})
+    meant = form.compose(act, {**said, **texts})
     text = BY_NAME[style].write(Meant(form, meant, form.examples[-1]))
     if text is None:
         return

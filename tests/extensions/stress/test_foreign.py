@@ -17,15 +17,15 @@ from harness.extensions.datasets.number import Number
 from harness.extensions.games.actions import ActionParameter
 from harness.extensions.games.legal import LegalAction
 from harness.extensions.networks.answers import INTEGER, NUMBER, NUMBERS, TEXT, Answer, one_of
+from harness.extensions.panels.answer_with_confidence import AnswerWithConfidence
 from harness.extensions.panels.ballots import Ranking
-from harness.extensions.panels.with_confidence import AnswerWithConfidence
-from harness.extensions.stress.command import forms_of
-from harness.extensions.stress.foreign import Foreign, foreign_styles, foreign_trials, kind_of, tried
-from harness.extensions.stress.verdicts import Trial, is_exact
+from harness.extensions.stress.foreign_replies import Foreign, foreign_styles, foreign_trials, kind_of, tried
+from harness.extensions.stress.parse_verdicts import Trial, is_exact
+from harness.extensions.stress.stress_command import forms_of
 from harness.extensions.yaml_tasks.contract import ActWithFields
 from harness.replies import Choice, Labelled
-from harness.replies.reading import read_completion
-from harness.replies.with_message import ActionWithMessage, MessageLine
+from harness.replies.action_with_message import ActionWithMessage, MessageLine
+from harness.replies.parse_guard import read_completion
 from tests.core.replies.every_form import ACT, FORMS, MARKER, NETWORK
 
 VALUES = {

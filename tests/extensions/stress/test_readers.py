@@ -15,7 +15,7 @@ from harness.config.project import builtin
 from harness.config.spec import load
 from harness.engines.mock import Mock
 from harness.extensions.stress.readers import READERS, read_by
-from harness.replies.dropped import dropped_fields
+from harness.replies.dropped_fields import dropped_fields
 from tests.core.replies.every_form import FORMS
 
 BOLD = "**MESSAGE**: I wait for you.\n**ACTION**: WAIT"

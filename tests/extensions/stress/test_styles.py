@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from harness.api import Reply
+from harness.extensions.stress.parse_verdicts import Trial, counts, is_exact, trials
 from harness.extensions.stress.styles import STYLES
-from harness.extensions.stress.verdicts import Trial, counts, is_exact, trials
-from harness.replies.reading import read
+from harness.replies.parse_guard import read
 from tests.core.replies.every_form import FORMS
 
 WITHOUT_FIELDS = {"filtered", "raw text", "pattern"}

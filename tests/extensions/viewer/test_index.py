@@ -16,8 +16,8 @@ from harness import storage
 from harness.api import Completion, Move
 from harness.api.errors import DataError
 from harness.engines.mock import Mock
-from harness.extensions.viewer.index import EpisodeQuery, Goal, RunIndex
-from harness.storage import finished
+from harness.extensions.viewer.run_index import EpisodeQuery, Goal, RunIndex
+from harness.storage import finished_episodes
 from harness.transcripts.reader import Transcripts
 from tests.helpers.journals import sealed
 from tests.helpers.samples import examples
@@ -107,7 +107,7 @@ def test_an_index_that_grew_is_one_made_at_once(
     growing.update()
     with at_once(folder_with(folder / "whole", *whole)) as index:
         assert content(growing) == content(index)
-        counting = [line for path in storage.journals(index.folder) for _, line in finished.confirmed(path)]
+        counting = [line for path in storage.journals(index.folder) for _, line in finished_episodes.confirmed(path)]
         assert sum(row["moves"] for row, _, _ in content(index).values()) == sum(
             line["k"] == "move" for line in counting
         )

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness import storage
-from harness.extensions.viewer.index import ClosedIndexError, EpisodeQuery, RunIndex
+from harness.extensions.viewer.run_index import ClosedIndexError, EpisodeQuery, RunIndex
 from tests.helpers.journals import as_killed, sealed
 from tests.helpers.toy import TOY, run
 from tests.helpers.viewing import get, serving

@@ -9,7 +9,7 @@ import pytest
 
 import harness
 from harness.config.project import find
-from harness.extensions.viewer._reading import Reader
+from harness.extensions.viewer._reader_process import Reader
 from tests.helpers.toy import TOY, run
 from tests.helpers.viewing import get, serving
 

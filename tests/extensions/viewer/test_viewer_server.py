@@ -15,11 +15,11 @@ from harness.api import Completion
 from harness.api.errors import DataError
 from harness.engines.likelihoods import mock_scores
 from harness.engines.mock import Mock
-from harness.extensions.viewer import written
-from harness.extensions.viewer._reading import Reader
-from harness.extensions.viewer.index import OnProgress, RunIndex
+from harness.extensions.viewer import saved_tables
+from harness.extensions.viewer._reader_process import Reader
+from harness.extensions.viewer.run_index import OnProgress, RunIndex
 from harness.report.grid import grid
-from harness.report.written import TABLES
+from harness.report.tables_json import TABLES
 from harness.runtime.runner import BudgetReachedError
 from harness.storage import write_atomically
 from harness.storage.locks import Lock
@@ -144,9 +144,9 @@ FORGED: list[Change] = [
 @pytest.mark.parametrize("change", FORGED)
 def test_tables_of_another_run_or_shape_do_not_count(change: Change, results: Path, tmp_path: Path) -> None:
     shutil.copytree(results / "coin", tmp_path / "coin")
-    assert written.read(tmp_path / "coin") is not None
+    assert saved_tables.read(tmp_path / "coin") is not None
     change(tmp_path / "coin")
-    assert written.read(tmp_path / "coin") is None
+    assert saved_tables.read(tmp_path / "coin") is None
 
 
 @pytest.mark.slow
@@ -156,7 +156,7 @@ def test_without_tables_of_its_own_a_run_has_those_that_are_made_now(results: Pa
     with serving(tmp_path) as client:
         while (shown := get(client, "/coin"))["tables_pending"]:
             pass
-    made = written.read(results / "coin")
+    made = saved_tables.read(results / "coin")
     assert made is not None and shown["tables"] == made["tables"] and shown["headline"] == made["headline"]
 
 

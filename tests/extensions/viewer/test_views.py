@@ -49,7 +49,7 @@ def drawn(folder: Path) -> Iterator[tuple[Transcript, list[Scene], View]]:
 
 def test_scored_options_are_drawn_as_answers(tmp_path: Path) -> None:
     choices = ["--set", "task.data_files=tests/data/mmlu_pro.jsonl", "--set", "task.num_fewshot=0"]
-    play = ["eval", "--spec", "mmlu_pro", *choices, "--set", "prompts=ensembles/standard", "--quiet", "--limit", "2"]
+    play = ["eval", "--spec", "mmlu_pro", *choices, "--set", "prompts=panels/standard", "--quiet", "--limit", "2"]
     play += ["--set", "baseline={use: simulated, accuracy: 0.9}"]
     protocols = {"vote": "{use: vote, agents: 3}", "sure": "{use: darkforest, agents: 3, confidence: likelihood}"}
     for name, protocol in protocols.items():
@@ -236,7 +236,7 @@ def test_a_discussion_shows_who_hears_whom_and_who_is_who(tmp_path: Path) -> Non
         "use": "discussion", "agents": 4, "topology": "chain", "order": "moderator", "max_rounds": 2,
         "personas": ["an accountant", {"name": "Skeptic", "text": "You doubt every sum."}],
     }  # fmt: skip
-    spec = {"name": "x", "task": "arithmetic", "prompts": "ensembles/standard", "metrics": ["score"]}
+    spec = {"name": "x", "task": "arithmetic", "prompts": "panels/standard", "metrics": ["score"]}
     players = {"use": "simulated", "accuracy": 0.5}
     harness.evaluate({**spec, "protocol": protocol, "baseline": players}, output_path=tmp_path / "run", limit=1)
     [(_, scenes, _)] = drawn(tmp_path / "run")

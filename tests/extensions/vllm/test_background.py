@@ -27,7 +27,7 @@ def test_it_gives_what_the_work_gives_and_raises_what_it_raises() -> None:
 
 
 def test_it_says_how_long_it_takes(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "EVERY", 0.0)
+    monkeypatch.setattr(background, "INTERVAL_SECONDS", 0.0)
     caplog.set_level(logging.INFO, "harness")
     said = threading.Event()
     monkeypatch.setattr(background._log, "info", lambda text, *args: said.set() if (text % args) == "work: 0 s" else 0)
@@ -36,7 +36,7 @@ def test_it_says_how_long_it_takes(caplog: pytest.LogCaptureFixture, monkeypatch
 
 @pytest.mark.parametrize("obeys", [True, False])
 def test_who_is_cancelled_does_not_wait_for_the_work(obeys: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "PATIENCE", 30.0 if obeys else 0.0)
+    monkeypatch.setattr(background, "EXIT_SECONDS", 30.0 if obeys else 0.0)
     monkeypatch.setattr(background, "given_up", given := list[str]())
     begun, given_up, end = threading.Event(), threading.Event(), threading.Event()
 

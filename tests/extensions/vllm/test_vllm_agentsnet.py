@@ -53,7 +53,7 @@ def test_whole_episodes_with_constrained_decoding(tiny_model: Path, tmp_path: Pa
     roles = [message["role"] for message in next(iter(sample["threads"].values()))]
     assert roles == ["system"] + ["user", "assistant"] * (len(roles) // 2)
 
-    # The finished run is recognised: the same command starts no engine and prints the same tables.
+    # The finished run is recognized: the same command starts no engine and prints the same tables.
     again = evaluate("agentsnet_quick", tiny_model, folder, *constrained)
     assert again.returncode == 0, again.stderr
     assert again.stdout == done.stdout

@@ -25,7 +25,7 @@ def test_one_task_over_each_channel_within_the_grammar_of_calls(roomy_engine: Dr
         numbers = score.numbers
         assert numbers["engine_errors"] == numbers["parse_failures"] == 0
         assert 1 <= (numbers["calls"] or 0) <= 8 and (numbers["silo/token_consumption"] or 0) > 0
-        assert (numbers["utilisation"] or 0) > 0 and (numbers["t_base"] or 0) > 0
+        assert (numbers["utilization"] or 0) > 0 and (numbers["t_base"] or 0) > 0
     moves = [line for _, line in storage.lines(folder / "journal.jsonl") if line["k"] == "move"]
     for channel, verbs in VERBS.items():
         calls = [call for move in moves if f"protocol={channel}" in move["e"] for call in move["a"]]

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from harness.api import Case, Metric, Move, Outcome, Policy, Protocol, Task
-from harness.checks.consistency import examine
+from harness.checks.consistency import check_plan
 from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
 from harness.extensions.games.worlds import SteppedTask, World
-from harness.extensions.judges.plans import judgings
+from harness.extensions.judges.judge_plans import judgings
 from harness.extensions.yaml_tasks import conformance
 from harness.plugins.manifests import offers
 from harness.runtime.steps import drive
@@ -58,7 +58,7 @@ PROTOCOLS = [
     *variants("darkforest", agents=[1, 3], confidence=["none", "json"], coordinate=["always", "doubt", "never"]),
     *variants("darkforest", agents=[3], preset=["artifact/math", "artifact/humaneval", "artifact/mmlu_pro",
               "artifact/gpqa", "artifact/finqa", "artifact/legalbench"], disclosure=["full_traces"]),
-    *variants("debate", agents=[1, 3], rounds=[1, 3], summarise=["none", "shared", "per_reader"]),
+    *variants("debate", agents=[1, 3], rounds=[1, 3], summarize=["none", "shared", "per_reader"]),
     *variants("debate", confidence=["line", "json"], restate=[True], stop=["unanimous"], ties=["random", "none"]),
     *variants("discussion", drafts=["all", "one", "none"], order=["simultaneous", "random", "moderator", "proposer"],
               max_rounds=[1]),
@@ -100,7 +100,7 @@ NEEDED: dict[str, dict[str, Any]] = {
               "noop": "WAIT", "conflict": "random", "end": "pot > 7", "deadlock": "pot == 5",
               "break_deadlock": {"pot": 0}, "reports": {"by": "paid"}, "scores": {"pot": "pot", "odd": "pot % 2 == 1"}},
     "expression": {"act": "choice(options) if options else noop", "say": "'hello'", "remember": {"last": "action"}},
-    "silo/behaviour": {"kind": "strategy"}, "fact": {"of": "rounds"}, "ensembles/exit": {"ways": ["vote"]},
+    "silo/behavior": {"kind": "strategy"}, "fact": {"of": "rounds"}, "panels/exit": {"ways": ["vote"]},
     "lm_eval": {"task": "local_two_filters", "include_path": str(ROOT / "tests" / "data" / "lm_eval")},
     "corpus": {"of": "f1"}, "games/action_rate": {"actions": ["x(0,0)"]}, "games/ever": {"actions": ["x(0,0)"]},
     "pettingzoo": {"env": "classic/tictactoe_v3"}, "textarena": {"env": "TicTacToe-v0"},
@@ -221,7 +221,7 @@ def test_specs_hold_together(name: str) -> None:
     """All of them are examined by `harness validate`, which `.ci/run` runs."""
     loaded = spec.load(name, BUILTIN)
     plan = resolve.plan(loaded, BUILTIN, Mock())
-    assert examine(plan) == []
+    assert check_plan(plan) == []
     resolve.plan(loaded, BUILTIN)  # with the baseline
 
 
@@ -422,7 +422,7 @@ def test_every_prompt_set_tells_of_a_second_run(name: str) -> None:
     planning = {"planning": True} if name == "silo/planning" else {}
     parameters = {"name": "x", "task": task, "prompts": name, "metrics": ["calls"]}
     loaded = spec.parse({**parameters, "protocol": {**protocol, "phases": "two", **planning}}, BUILTIN)
-    assert examine(resolve.plan(loaded, BUILTIN, Mock())) == []
+    assert check_plan(resolve.plan(loaded, BUILTIN, Mock())) == []
 
 
 @pytest.mark.sampled(1)
@@ -435,7 +435,7 @@ def test_every_prompt_set_tells_of_a_second_run(name: str) -> None:
     ],
 )
 def test_prompts_of_another_kind_of_task_are_one_problem(name: str, prompts: str, fit: str) -> None:
-    (problem,) = examine(resolve.plan(spec.load(name, BUILTIN, [f"prompts={prompts}"]), BUILTIN))
+    (problem,) = check_plan(resolve.plan(spec.load(name, BUILTIN, [f"prompts={prompts}"]), BUILTIN))
     assert problem.message.startswith(f"prompt set {prompts!r} does not fit this task and protocol: undefined variable")
     assert problem.hint is not None and fit in problem.hint.rstrip(".").removeprefix("Sets that fit: ").split(", ")
     assert prompts not in problem.hint
@@ -451,5 +451,5 @@ def test_a_prompt_set_that_does_not_is_refused(tmp_path: Path) -> None:
     parameters = {"name": "x", "task": task, "prompts": "mute", "metrics": ["calls"]}
     for phases, text in (("one", []), ("two", ["previous"])):
         loaded = spec.parse({**parameters, "protocol": {**protocol, "phases": phases}}, mine)
-        problems = examine(resolve.plan(loaded, mine, Mock()))
+        problems = check_plan(resolve.plan(loaded, mine, Mock()))
         assert ["previous" for error in problems if "never shows previous" in str(error)] == text, problems

@@ -7,7 +7,7 @@ import pytest
 
 import harness
 from harness.api.errors import SpecError
-from harness.checks.consistency import examine
+from harness.checks.consistency import check_plan
 from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
 from harness.evaluation.run import Run
@@ -144,7 +144,7 @@ GRID: dict[str, Any] = {
 @pytest.mark.slow
 def test_one_sharded_task_goes_with_every_way_to_talk_fault_seat_and_prompt(tmp_path: Path) -> None:
     loaded = spec.parse(GRID, BUILTIN)
-    assert examine(resolve.plan(loaded, BUILTIN, Mock(text="{}"))) == []
+    assert check_plan(resolve.plan(loaded, BUILTIN, Mock(text="{}"))) == []
     run = harness.evaluate(GRID, output_path=tmp_path / "policies")
     success = rates(run, "loss", "liars", "way", "topology", "setting")
     assert len(success) == 2 * 2 * 2 * 2 * 4
@@ -167,7 +167,7 @@ def test_network_tasks_go_with_rounds_of_actions_too(tmp_path: Path) -> None:
         "matrix": {"graphs": ["star"], "size": [4], "channel": ["mailbox", "broadcast", "store", "silence"],
                    "prompts": ["network/standard", "network/camoc", "network/aware", "network/byzantine"]},
     }  # fmt: skip
-    assert examine(resolve.plan(spec.parse(ways, BUILTIN), BUILTIN, Mock())) == []
+    assert check_plan(resolve.plan(spec.parse(ways, BUILTIN), BUILTIN, Mock())) == []
     reply = "<submit_result>Group 1</submit_result>"
     run = harness.evaluate(ways, Mock(text=reply), output_path=tmp_path)
     assert set(rates(run, "channel", cell="score").values()) == {0.0}, "all are in one group"

@@ -15,7 +15,7 @@ from harness.extensions.games.actions import ActionForm, ActionParameter, Action
 from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.networks.messages import Messages
 from harness.replies import Labelled
-from harness.replies.with_message import ActionWithMessage, MessageLine
+from harness.replies.action_with_message import ActionWithMessage, MessageLine
 from tests.helpers.commands import invoke
 
 ByExpression = builtin().load("policies", "expression")

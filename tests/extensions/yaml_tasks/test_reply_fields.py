@@ -17,11 +17,11 @@ from harness.api.errors import HarnessError, PluginError
 from harness.engines.mock import Mock
 from harness.extensions.datasets.letter import Letter
 from harness.extensions.networks.answers import TABLE, Answer
-from harness.extensions.panels.with_confidence import split_confidence
+from harness.extensions.panels.answer_with_confidence import split_confidence
 from harness.extensions.yaml_tasks.contract import ActWithFields, said_of
-from harness.extensions.yaml_tasks.fields import ReplyFields
+from harness.extensions.yaml_tasks.reply_fields import ReplyFields
 from harness.replies import FreeText, Labelled, act_of
-from harness.replies.reading import read
+from harness.replies.parse_guard import read
 
 FIELDS = ReplyFields({"reason": {"text": 80}, "answer": None, "confidence": {"number": [0, 1]}}, "answer")  # type: ignore
 FORM = FIELDS.around(Letter(3))
@@ -35,7 +35,7 @@ def spec(tmp_path: Path, reply: Any, protocol: Any = None, **task: Any) -> dict[
     task = {"use": "dataset_qa", "data_files": {"test": str(tmp_path / "rows.jsonl")}, **keys, "reply": reply, **task}
     return {
         "name": "asked", "task": task, "protocol": protocol or {"use": "vote", "agents": 3, "weights": "confidence"},
-        "prompts": "qa/standard" if protocol == "single" else "ensembles/standard", "metrics": ["score"],
+        "prompts": "qa/standard" if protocol == "single" else "panels/standard", "metrics": ["score"],
         "tables": [{"title": "T", "rows": "model", "metrics": "score"}],
     }  # fmt: skip
 

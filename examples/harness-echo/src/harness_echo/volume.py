@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.api import SetupError, SpecError
-from harness.evaluation.post_run import After, Play
+from harness.evaluation.post_run import Play, PostRun
 
 if TYPE_CHECKING:
     from harness import Run
@@ -25,7 +25,7 @@ def options(command: Parser) -> None:
     command.add_argument("--echo", metavar="N", help="how loud")
 
 
-class Volume(After):
+class Volume(PostRun):
     """Gives every episode its loudness."""
 
     def __init__(self, loudness: float = 3.0) -> None:

@@ -16,7 +16,7 @@ _TURN = re.compile(r"^Turn (\d+) \(round (\d+)\): (.*)\n  did: (.*(?:\n    .*)*)
 _NUMBER = re.compile(r"\d+")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _KEY = re.compile(r'"([^"\n]*)"\s*:')
-_LONG = 5
+_MIN_DRAWN_DIGITS = 5
 """Digits from which on a number is one that agents draw."""
 
 
@@ -57,7 +57,10 @@ def leading_zero(turns: Sequence[ShownTurn]) -> list[int]:
 def lone_word(turns: Sequence[ShownTurn]) -> list[int]:
     """Turns with a word or a short number that no other agent says in the whole transcript."""
     speakers: dict[str, set[str]] = {}
-    said = [{*_WORD.findall(one.said), *(n for n in _NUMBER.findall(one.said) if len(n) < _LONG)} for one in turns]
+    said = [
+        {*_WORD.findall(one.said), *(n for n in _NUMBER.findall(one.said) if len(n) < _MIN_DRAWN_DIGITS)}
+        for one in turns
+    ]
     for one, words in zip(turns, said, strict=True):
         for word in words:
             speakers.setdefault(word, set()).add(one.agent)
@@ -76,7 +79,7 @@ def repetition(turns: Sequence[ShownTurn]) -> list[int]:
     found = []
     for one in turns:
         for number in _NUMBER.findall(one.text):
-            if len(number) >= _LONG and first.setdefault(number, one.agent) != one.agent:
+            if len(number) >= _MIN_DRAWN_DIGITS and first.setdefault(number, one.agent) != one.agent:
                 found.append(one.number)
                 break
     return found

@@ -19,19 +19,19 @@ from harness.config.building import make, parts_of, policy_name
 from harness.config.plan import Condition, Plan, episode_id
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load
-from harness.extensions.blame.verdict import BlameVerdict, Search, verdict
-from harness.extensions.replay.course import Course, Rehearsal, Substitution
-from harness.extensions.replay.parent import ParentTurn, PlayedEpisodes
+from harness.extensions.blame.blame_verdict import BlameVerdict, Search, verdict
+from harness.extensions.replay.base_run import BaseTurn, PlayedEpisodes
+from harness.extensions.replay.simulation import SimulatedEpisode, Simulation, Substitution
 from harness.runtime.seats import Seat
 from harness.tables import HeadlineSpec
 
-from .planted import Erring
+from .planted_move import Erring
 from .surface import given_away
 
 TRIES = 200
 """Drawn faults, of which one should decide its episode."""
 PLAUSIBLE = "plausible"
-"""The kind of fault that is another move in the same format (`planted`)."""
+"""The kind of fault that is another move in the same format (`planted_move`)."""
 GIVEN_AWAY = 4
 """A plausible fault is left out where a cue of `surface` says its turn among so few: a reader who goes by such a cue is
 right about one in five at most."""
@@ -55,10 +55,10 @@ class RecordedEpisode:
     agents: tuple[str, ...]
     instructions: Mapping[str, str]
     prompts: Sequence[str]
-    turns: Sequence[ParentTurn]
+    turns: Sequence[BaseTurn]
 
     @classmethod
-    def of(cls, turns: Sequence[ParentTurn], seated: Mapping[str, Seat]) -> RecordedEpisode:
+    def of(cls, turns: Sequence[BaseTurn], seated: Mapping[str, Seat]) -> RecordedEpisode:
         """The episode of these turns; `seated`: its agents."""
         shown = [seated[one.turn.agent].group.prompts.render(one.turn.name, _variables(one)) for one in turns]
         return cls(tuple(seated), _instructions(turns, seated), shown, turns)
@@ -150,14 +150,14 @@ class BrokenTeams:
         drawn = next(iter(condition.task.cases(1, rng.getrandbits(62))))
         case, repeat = condition.assign_groups(drawn, self.plan.seed), rng.getrandbits(31)
         whole = self._rehearsal(condition, case, repeat)
-        before = _now(whole.course(Substitution(), watched=False))
+        before = _now(whole.simulate(Substitution(), watched=False))
         counts = _counts(before)
         agent = rng.choice(sorted(counts))
         at, fault = rng.randrange(counts[agent]), rng.choice(self.faults)
         trial = self._rehearsal(condition, case, repeat)
         moves = [move for batch in before.moves for move in batch]
         trial.seats[agent] = self._with_fault(trial.seats[agent], at, fault, moves, rng.getrandbits(62))
-        course = _now(trial.course(Substitution(), watched=False))
+        course = _now(trial.simulate(Substitution(), watched=False))
         if course.value == before.value:
             return None
         trial.parent.batches[trial.episode] = [[*batch] for batch in course.moves]
@@ -170,12 +170,12 @@ class BrokenTeams:
             return None
         return BrokenEpisode(recorded.agents, recorded.instructions, recorded.prompts, turns, culprit, fault, found)
 
-    def _rehearsal(self, condition: Condition, case: Case, repeat: int) -> Rehearsal:
+    def _rehearsal(self, condition: Condition, case: Case, repeat: int) -> Simulation:
         name = episode_id(condition, case, repeat)
         record = PlayedEpisodes(plan=self.plan, project=self.project, jobs={name: (condition, case, repeat)})
         reference = condition.groups[0].policy
         assert reference is not None
-        return Rehearsal(record, name, reference, self.headline.metric, {})
+        return Simulation(record, name, reference, self.headline.metric, {})
 
     def _with_fault(self, seat: Seat, at: int, fault: str, moves: Sequence[Move], seed: int) -> Seat:
         def place(*path: object) -> Place:
@@ -194,7 +194,7 @@ def _with(spec: Spec, data: dict[str, Any]) -> Spec:
     return replace(spec, data=data)
 
 
-def _counts(course: Course) -> dict[str, int]:
+def _counts(course: SimulatedEpisode) -> dict[str, int]:
     """Agent → how many turns it has."""
     counts: dict[str, int] = {}
     for batch in course.moves:
@@ -203,11 +203,11 @@ def _counts(course: Course) -> dict[str, int]:
     return counts
 
 
-def _variables(one: ParentTurn) -> dict[str, Any]:
+def _variables(one: BaseTurn) -> dict[str, Any]:
     return {**one.turn.context, **one.turn.observation}
 
 
-def _instructions(turns: Sequence[ParentTurn], seated: Mapping[str, Seat]) -> dict[str, str]:
+def _instructions(turns: Sequence[BaseTurn], seated: Mapping[str, Seat]) -> dict[str, str]:
     """Agent → the opening of its conversation."""
     instructions: dict[str, str] = {}
     for one in turns:

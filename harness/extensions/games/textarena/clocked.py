@@ -16,14 +16,14 @@ from dataclasses import replace
 from typing import Any
 
 from harness.extensions.sandbox.clock import ClockedFunction, UnreadableTextError
-from harness.replies.reading import guarded
+from harness.replies.parse_guard import guarded
 
 from .live import LiveGame, Position, lost
 
 _NUMBERS = itertools.count()
-_KEPT = 256
+_MAX_GAMES = 256
 """Games that the process holds; one that it has forgotten is played again up to where it is."""
-_LONG = 600.0
+_START_SECONDS = 600.0
 """Seconds of processor time to start a game, or to play it again: no action of it is new."""
 
 
@@ -44,7 +44,7 @@ class ClockedGame:
 
     def start(self) -> Position:
         """The first position. Raises `SetupError` or `PluginError` if the environment cannot be made so."""
-        found: Position = _clock("")("start", self._key, self._arguments, seconds=_LONG)
+        found: Position = _clock("")("start", self._key, self._arguments, seconds=_START_SECONDS)
         self._newest = found
         return found
 
@@ -70,7 +70,7 @@ class ClockedGame:
         answer = clock("act", self._key, position.turns, action) if position is self._newest else None
         if answer is None:  # it is somewhere else, or was ended
             bare = replace(position, before=None)
-            _clock("")("stand", self._key, self._arguments, bare, _trail(position), seconds=_LONG)
+            _clock("")("stand", self._key, self._arguments, bare, _trail(position), seconds=_START_SECONDS)
             answer = clock("act", self._key, position.turns, action)
         found, done = answer
         self._newest = replace(found, before=(position, done))
@@ -102,7 +102,7 @@ def games() -> Callable[..., Any]:
     def keep(key: str, game: LiveGame, at: Position) -> None:
         kept[key] = game, at
         kept.move_to_end(key)
-        if len(kept) > _KEPT:
+        if len(kept) > _MAX_GAMES:
             kept.popitem(last=False)
 
     def start(key: str, arguments: tuple[Any, ...]) -> Position:

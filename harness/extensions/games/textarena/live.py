@@ -15,9 +15,9 @@ from harness.extensions.games.environments import OwnChance
 
 from . import catalog
 
-LEAST = -1.0
+LOSS_REWARD = -1.0
 """The reward of a player who loses, in all environments."""
-PATIENCE = 10
+MAX_INVALID_ACTIONS = 10
 """Invalid actions in a row after which a player has lost: some environments would ask it again forever."""
 _END = 20_000
 """Characters of what a player has not read when the game ends."""
@@ -117,7 +117,8 @@ class LiveGame:
         """The position after an action of the player whose turn it is.
 
         An action at which the environment itself fails counts as an empty one, and as invalid. If it fails at an empty
-        one too, or the player has sent `PATIENCE` invalid actions in a row, the game ends there: the player has
+        one too, or the player has sent `MAX_INVALID_ACTIONS` invalid actions in a row, the game ends there: the player
+        has
         the least reward, and the others have none.
         """
         if self._at is not position:
@@ -143,8 +144,10 @@ class LiveGame:
 
     def _reached(self, position: Position, action: str, shown: _Display) -> Position:
         found = self._position((position, action), shown)
-        if found.rewards is None and found.wrong >= PATIENCE:
-            found = _lost(found, position.player, f"Player {position.player} sent {PATIENCE} invalid actions in a row.")
+        if found.rewards is None and found.wrong >= MAX_INVALID_ACTIONS:
+            found = _lost(
+                found, position.player, f"Player {position.player} sent {MAX_INVALID_ACTIONS} invalid actions in a row."
+            )
         self._at = found
         return found
 
@@ -273,13 +276,13 @@ def lost(position: Position, error: Exception) -> Position:
 
 def _lost(position: Position, player: int, reason: str) -> Position:
     """The position as the end of a game that this player has lost; the others have neither won nor lost."""
-    rewards = {i: LEAST if i == player else 0.0 for i in range(len(position.invalid))}
+    rewards = {i: LOSS_REWARD if i == player else 0.0 for i in range(len(position.invalid))}
     return replace(position, rewards=rewards, text="", news=(), reason=reason)
 
 
 def _number(reward: Any) -> float:
     """A reward; the least for one that is not a number, as release 0.7.4 gives for invalid moves in two games."""
-    return float(reward) if isinstance(reward, (int, float)) and math.isfinite(reward) else LEAST
+    return float(reward) if isinstance(reward, (int, float)) and math.isfinite(reward) else LOSS_REWARD
 
 
 def _more(invalid: tuple[int, ...], player: int) -> tuple[int, ...]:

@@ -6,10 +6,19 @@ import re
 from dataclasses import dataclass
 
 from harness.api import Parsed
-from harness.replies import FreeText, field_of, says_nothing, spoken, unfenced, unquoted, valid, without_thinking
+from harness.replies import (
+    FreeText,
+    field_of,
+    says_nothing,
+    strip_reasoning,
+    unfenced,
+    unquoted,
+    valid,
+    without_thinking,
+)
 from harness.replies.characters import is_placeholder
 from harness.replies.extract import Statement
-from harness.replies.written_calls import without_calls
+from harness.replies.text_tool_calls import without_calls
 
 _BARE = re.compile(r"[^\w]+|_+")
 _ENDS = re.compile(
@@ -34,7 +43,7 @@ class Public(FreeText):
         name = _BARE.sub(" ", self.marker or "").strip()
         if not name or without_calls(without_thinking(text))[1]:
             return FreeText.parse(self, text)
-        reply = unfenced(spoken(text))
+        reply = unfenced(strip_reasoning(text))
         stated = field_of(reply, name)
         if stated is None:
             return Parsed(error=f"{self.marker!r} was not found; write it, and your answer behind it")

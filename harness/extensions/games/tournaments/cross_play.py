@@ -10,9 +10,9 @@ from typing import Final
 from harness.tables import stats
 from harness.tables.table import Cell, Column, NumberForm
 
-from .kinds import OPPONENT, CrossPlayTable
 from .ratings import RatingRows
 from .results import RatedGames
+from .table_kinds import OPPONENT, CrossPlayTable
 
 _Numbers = list[tuple[Hashable, float]]
 _GAPS: Final[Mapping[str, tuple[str, NumberForm]]] = {

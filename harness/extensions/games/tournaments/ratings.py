@@ -11,10 +11,10 @@ from typing import Final
 from harness.tables import stats
 from harness.tables.table import Cell, Column, NumberForm
 
-from .kinds import RatingTable
-from .ratings_model import ELO, MOST_SIDES, Strengths, fit, islands
+from .ratings_model import ELO, MAX_SIDES, Strengths, fit, islands
 from .ratings_sequential import played
 from .results import TURNS, Game, RatedGames
+from .table_kinds import RatingTable
 
 COLUMNS: Final[Mapping[str, tuple[str, NumberForm]]] = {
     "rating": ("rating", "interval"),
@@ -70,7 +70,7 @@ def rated(how: RatingTable, part: RatedGames, statistics: Sequence[str] = tuple(
         crowded = any(len(game.returns) > 2 for game in part.games)
         how = replace(how, model="plackett_luce" if crowded else "bradley_terry")
     assert how.model is not None
-    most = {"bradley_terry": 2, "elo": 2, "plackett_luce": MOST_SIDES}.get(how.model, math.inf)
+    most = {"bradley_terry": 2, "elo": 2, "plackett_luce": MAX_SIDES}.get(how.model, math.inf)
     used = [game for game in part.games if 1 < len(game.returns) <= most]
     names = sorted({name for game in used for name in game.returns})  # not as they come: Elo draws orders of games
     found = _strengths(how, names, used) if names else None
@@ -181,7 +181,7 @@ def _notes(
     if alone:
         yield f"{alone} of {len(part.games)} games are of a contestant with itself and rate nothing."
     if wide:
-        limit = "two" if how.model in ("bradley_terry", "elo") else str(MOST_SIDES)
+        limit = "two" if how.model in ("bradley_terry", "elo") else str(MAX_SIDES)
         hint = "plackett_luce and openskill take them" if limit == "two" else "openskill takes them"
         yield f"{wide} of {len(part.games)} games have more than {limit} contestants and are left out; {hint}."
     if found is None:

@@ -12,7 +12,7 @@ from harness.tables.stats import t_quantile
 
 ELO: Final = 400 / math.log(10)
 """Elo points of one unit of log-strength: 400 points are odds of 10 to 1."""
-MOST_SIDES: Final = 10
+MAX_SIDES: Final = 10
 """So many contestants may a game have: ties are sums over subsets of them."""
 _FAR: Final = 12.0
 """A parameter beyond this grows without end: odds of 160,000 to 1."""
@@ -86,9 +86,9 @@ def fit(count: int, games: Sequence[Outcome], clusters: Sequence[Hashable]) -> S
     estimates, information = found or choices.solved(0.5) or (numpy.zeros(choices.size), None)
     if information is None:  # no likelihood with this prior is without a maximum
         return None
-    centre = numpy.eye(choices.size)
-    centre[:count, :count] -= 1 / count
-    spread = centre @ numpy.linalg.inv(information + choices.level) @ centre.T
+    center = numpy.eye(choices.size)
+    center[:count, :count] -= 1 / count
+    spread = center @ numpy.linalg.inv(information + choices.level) @ center.T
     ends = _open_ends(count, games) if prior else {}
     covariance = robust = None
     if choices.clusters > count:

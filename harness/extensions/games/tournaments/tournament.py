@@ -25,10 +25,10 @@ from .swiss import Draw, draw, points
 
 LABELS: Final = ("round", "pairing", "first")
 """What a tournament adds to the labels of its conditions; `round` only where rounds are drawn."""
-MOST_SWISS: Final = 200
+MAX_SWISS: Final = 200
 """Contestants of a Swiss tournament: a round of so many takes seconds to draw."""
 _VERSUS: Final = " vs "
-_LONGEST: Final = 80
+_MAX_NAME_CHARS: Final = 80
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class Tournament:
         if not errors and len(pool) == 1 and pairing != "self_play":
             hint = "Add another, or give pairing: self_play."
             refuse("the pool has one contestant, and no other to meet", "pool", hint=hint)
-        if pairing == "swiss" and len(pool) > MOST_SWISS:
-            refuse(f"a Swiss tournament of {len(pool)} contestants; at most {MOST_SWISS}", "pool")
+        if pairing == "swiss" and len(pool) > MAX_SWISS:
+            refuse(f"a Swiss tournament of {len(pool)} contestants; at most {MAX_SWISS}", "pool")
         raise_all(errors)
         if pairing == "swiss":
             rounds = rounds or math.ceil(math.log2(len(pool)))
@@ -282,8 +282,8 @@ def _no_name(name: str, model: str | None) -> str | None:
     """Why a contestant cannot be called so; None if it can."""
     if not name.strip() or not name.isprintable():
         return "that cannot be printed"
-    if len(name) > _LONGEST:
-        return f"it has {len(name)} characters, at most {_LONGEST} fit"
+    if len(name) > _MAX_NAME_CHARS:
+        return f"it has {len(name)} characters, at most {_MAX_NAME_CHARS} fit"
     if name != name.strip():
         return "it begins or ends with a blank"
     if name == "default" or _VERSUS in name or (name == "model" and model != name):

@@ -1,6 +1,6 @@
 """Checks of plugins for the tests of their authors: tasks, protocols, channels, policies, metrics, replies, views."""
 
-from .checks import (
+from .plugin_checks import (
     NASTY,
     check_channel,
     check_metric,

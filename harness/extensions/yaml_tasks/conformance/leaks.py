@@ -19,7 +19,7 @@ AGENTS = 4
 """Agents of a case that are looked at. What one of them alone knows is not a leak: the others must learn it."""
 DIFFERENT = 3
 """Different answers from which one place can hold them all by no coincidence."""
-LONG = 8
+MIN_TELLING_CHARS = 8
 """Characters of JSON from which one or two answers are enough. A 3 can be in a context by coincidence."""
 SHARD = "shard"
 _BEFORE = (6, 12, 24)
@@ -80,7 +80,9 @@ def _telling(texts: set[str]) -> bool:
     if len(texts) >= DIFFERENT:
         return True
     # A single word can be a constant of the data; a list, a table or a long number is none.
-    return all(len(text) >= LONG and not (len(texts) == 1 and re.fullmatch(r'"\S*"', text)) for text in texts)
+    return all(
+        len(text) >= MIN_TELLING_CHARS and not (len(texts) == 1 and re.fullmatch(r'"\S*"', text)) for text in texts
+    )
 
 
 def _parts(task: Task, case: Case, number: int) -> Iterator[tuple[str, Any]]:

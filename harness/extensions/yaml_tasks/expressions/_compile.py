@@ -117,7 +117,7 @@ class CompiledExpression:
         elif isinstance(error, (LimitError, _guards.UnfitValueError)):
             what = str(error)
         else:
-            from harness.plugins.mistakes import in_words  # what only a mistake needs
+            from harness.plugins.explain_errors import in_words  # what only a mistake needs
 
             what = in_words(error)[:200]
         at = f" (with {', '.join(shown)})" if shown else ""

@@ -25,7 +25,7 @@ def going(folder: Path, name: str, answer: str = "7", **more: Any) -> Iterator[G
 
     def play() -> None:
         try:
-            change = ["matrix.terms=[2]", "protocol={use: debate, agents: 3, rounds: 3}", "prompts=ensembles/standard"]
+            change = ["matrix.terms=[2]", "protocol={use: debate, agents: 3, rounds: 3}", "prompts=panels/standard"]
             harness.evaluate(
                 "arithmetic",
                 Mock(function=gate.reply),

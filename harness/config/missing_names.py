@@ -1,0 +1,99 @@
+"""Names of plugins, prompt sets and specs that are not there, and plugins that cannot be imported, in words.
+
+Loaded for messages alone.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NoReturn
+
+from harness.api.errors import Place, PluginError, SpecError, near
+from harness.config.project import PROMPT_SET, Project, builtin, is_file
+from harness.config.prompts import SUFFIX
+from harness.plugins.approvals import BUILTIN, MARKER
+from harness.plugins.manifests import offers
+from harness.plugins.missing_extensions import bringer, missing_module
+
+RENAMED: Final = {"ensembles/": "panels/", "silo/behaviour": "silo/behavior"}
+"""How names of metrics and prompt sets began in specs of earlier versions → how they begin now."""
+
+
+def new_name(name: str) -> str | None:
+    """What a metric or prompt set of an earlier version is called now, as a sentence; None if it had no other name."""
+    new = next((now + name.removeprefix(was) for was, now in RENAMED.items() if name.startswith(was)), None)
+    return None if new is None else f"It is called {new} now."
+
+
+def no_plugin(project: Project, kind: str, name: str, place: Place | None) -> PluginError:
+    """The error for a plugin that is not there."""
+    hint = bringer(name, kind) or _near(project, name, [listed.name for listed in project.listing(kind)], kind)
+    return PluginError(f"there is no {offers('kinds')[kind].value['singular']} {name!r}", place=place, hint=hint)
+
+
+def no_prompt_set(project: Project, name: str, place: Place | None) -> PluginError:
+    """The error for a prompt set that is not there."""
+    hint = new_name(name) or _near(project, name, project.files("prompts"), "prompts")
+    if builtin().file("prompts", name) is None:
+        hint = _templates_at(project, name, place) or hint
+    return PluginError(f"there is no prompt set {name!r}", place=place, hint=hint)
+
+
+def no_spec(project: Project, name: str, short: str, place: Place | None) -> SpecError:
+    """The error for a spec that is not there. `short`: the name without folder and suffix, for near matches."""
+    hint = _near(project, short, project.files("specs"), "specs")
+    if name.endswith((".yaml", ".yml")) or "/" in name:
+        is_folder = not name.endswith((".yaml", ".yml")) and Path(name).is_dir()
+        message = f"{name} is a folder, not a spec" if is_folder else f"file not found: {name}"
+        return SpecError(f"{message}, and there is no spec of that name", place=place, hint=hint)
+    return SpecError(f"there is no spec {name!r}", place=place, hint=hint)
+
+
+def raise_import_error(what: str, error: BaseException, file: Path, place: Place | None) -> NoReturn:
+    """Raise the error for a plugin whose import failed with `error`."""
+    if (why := missing_module(error)) is not None:
+        raise PluginError(f"{what} {why}", place=place) from None
+    raise PluginError(
+        f"{what} cannot be imported: {type(error).__name__}: {error}",
+        place=_line_in(error, file),
+        hint="Fix the file, or install what it imports." if isinstance(error, ImportError) else None,
+    ) from error
+
+
+def _near(project: Project, name: str, names: Iterable[str], kind: str) -> str:
+    """What to do about a name that is not there; where only the built-in project has it: how to take it over."""
+    own = builtin()
+    if any(one.root == own.root for one in project.lineage()) or own.file(kind, name) is None:
+        return near(name, names)
+    how = f"add {BUILTIN} to parents: in {project.root / MARKER}, as in parents: [{BUILTIN}]."
+    return f"The built-in project has it, and this one does not build on that: {how}"
+
+
+def _templates_at(project: Project, name: str, place: Place | None) -> str | None:
+    """What makes a prompt set of a folder of that name; None if there is no such folder with templates."""
+    own = [one.root / "prompts" for one in project.lineage()]
+    near_spec = Path(place.file).parent if place is not None else Path()
+    for home in (*own, near_spec / "prompts", near_spec.parent / "prompts"):
+        folder = home / name
+        if _has_templates(folder):
+            if home in own:
+                return f"{folder} has no {PROMPT_SET}. Write one, such as base: network/standard."
+            why = f"{home} counts in a project only: put a {MARKER} beside it, with parents: [{BUILTIN}]"
+            return f"{why}." if is_file(folder / PROMPT_SET) else f"{why}, and a {PROMPT_SET} into {folder}."
+    return None
+
+
+def _has_templates(folder: Path) -> bool:
+    try:
+        return folder.is_dir() and any(folder.glob(f"*{SUFFIX}"))
+    except OSError:
+        return False
+
+
+def _line_in(error: BaseException, file: Path) -> Place:
+    if isinstance(error, SyntaxError) and error.filename:
+        return Place(error.filename, error.lineno or 1, error.offset or 1)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file)]
+    return Place(str(file), frames[-1].lineno or 1, 1) if frames else Place(str(file))

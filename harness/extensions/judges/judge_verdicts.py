@@ -1,0 +1,225 @@
+"""What judges gave → the numbers of the episodes that they judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from harness import storage
+from harness.api import Facts, Metric
+from harness.api.errors import DataError
+from harness.extensions.judges.judge_task import COUNTS, RATING, JudgedMetric, read_lines
+from harness.tables import EpisodeScore, load_scores
+
+from .judge_plans import CASES, FOLDER, Judging, folder_name
+
+Numbers = dict[str, float | None]
+
+
+def records(judging: Judging, run: Path) -> dict[str, Facts]:
+    """What run.json says about a judge that has judged all: metric → its record. Raises `DataError`."""
+    folder, metric = run / judging.folder, judging.metric
+    counts = dict.fromkeys(("answers", "unanswered", "left_out", "replies", "missing", "failed"), 0)
+    for line in _lines(folder / CASES):
+        counts["unanswered" if line["answer"] is None else "answers"] += 1
+        counts["left_out"] += bool(line.get("left_out"))
+    each = judging.judges * metric.repeats
+    for score in scores_of(folder):
+        counts["missing"] += int(score.number("missing") or 0) if score.error is None else each
+        counts["failed"] += score.error is not None and not score.unanswered
+    counts["replies"] = counts["answers"] * each
+    counts |= spent_in(folder)
+    record = {
+        "folder": judging.folder,
+        "judge": judging.plan.model,
+        "panel": judging.models,
+        "policy": not judging.plan.engines,
+        "prompt": metric.prompt,
+        "scale": [*metric.scale],
+        "digest": judging.digest,
+        "right": judging.right,
+        **counts,
+    }
+    return dict.fromkeys(judging.metrics, record)
+
+
+def with_verdicts(
+    scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric], recorded: Mapping[str, Facts], run: Path
+) -> list[EpisodeScore]:
+    """The scores with the numbers of judges, from the folders that run.json names. Raises `DataError`."""
+    recorded = _usable(recorded)
+    verdicts: dict[str, dict[str, Numbers]] = {}
+    judged: dict[str, JudgedMetric] = {}
+    for name, metric in metrics.items():
+        if isinstance(metric, JudgedMetric) and name in recorded:
+            judged[name] = metric
+            folder = str(recorded[name].get("folder"))
+            if folder not in verdicts:
+                verdicts[folder] = _verdicts(_inside(run, folder), metric)
+    if not judged:
+        return list(scores)
+    complete = []
+    for score in scores:
+        numbers = dict(score.numbers)
+        for name, metric in judged.items():
+            own = verdicts[str(recorded[name]["folder"])].get(score.id, {})
+            numbers[name] = own.get(metric.of) if score.error is None else None
+        complete.append(replace(score, numbers=numbers))
+    return complete
+
+
+_RECORD: Final[dict[str, type | tuple[type, ...]]] = {
+    **dict.fromkeys(("folder", "judge", "prompt"), str),
+    **dict.fromkeys(("answers", "unanswered", "left_out", "replies", "missing", "calls"), int),
+    **dict.fromkeys(("input_tokens", "output_tokens"), int),
+    "scale": list,
+}
+
+
+def unchanged(recorded: Mapping[str, Facts], right: str | None) -> dict[str, Facts]:
+    """The records of judges that saw no right answers, or those of this digest."""
+    return {name: record for name, record in recorded.items() if record.get("right") in (None, right)}
+
+
+def _usable(recorded: Mapping[str, Facts]) -> dict[str, Facts]:
+    """The records of judges in run.json that are whole: a file may have been edited."""
+    return {
+        name: record
+        for name, record in recorded.items()
+        if all(isinstance(record.get(key), kind) for key, kind in _RECORD.items())
+        and len(record["scale"]) == 2
+        and all(isinstance(end, int | float) for end in record["scale"])
+    }
+
+
+def note_on(metric: JudgedMetric, name: str, recorded: Mapping[str, Facts]) -> str | None:
+    """Who rated, for tables; None if no judge did, or where the metric counts something."""
+    record = _usable(recorded).get(name)
+    if metric.of in COUNTS or not record or not record.get("answers"):
+        return None
+    return f"rated by {_who(record)} {_how(record)}."
+
+
+def _who(record: Mapping[str, Any]) -> str:
+    return f"{record['judge']}, a policy and no judge," if record.get("policy") else str(record["judge"])
+
+
+def _how(record: Mapping[str, Any]) -> str:
+    low, high = record["scale"]
+    return f"from {low:g} to {high:g} ({record['prompt']})"
+
+
+def _inside(run: Path, folder: str) -> Path:
+    """The folder of a judge's run. Raises `DataError` for a path that run.json has from elsewhere."""
+    parts = Path(folder).parts
+    if len(parts) != 2 or parts[0] != FOLDER or parts[1] in (".", ".."):
+        raise DataError(f"run.json names {folder!r:.80} as the folder of a judge, which is not a folder of {FOLDER}/")
+    return run / folder
+
+
+def _verdicts(folder: Path, metric: JudgedMetric) -> dict[str, Numbers]:
+    """Episode → its numbers: of its answers' ratings the mean of those that there are, of counts the sum."""
+    by_case = {score.case: score for score in scores_of(folder)}
+    ratings = (RATING, *metric.criteria)
+    verdicts: dict[str, Numbers] = {}
+    for episode, answers in _by_episode(folder / CASES, by_case):
+        numbers: Numbers = {}
+        for name in ratings:
+            lowest = metric.scale[0] if metric.unanswered == "lowest" else None
+            values = [lowest if score is None else score.number(name) for score in answers]
+            there = [value for value in values if value is not None]
+            numbers[name] = sum(there) / len(there) if there else None
+        asked = [score for score in answers if score is not None]
+        for name in COUNTS:
+            counts = [n for score in asked if (n := score.number(name)) is not None]
+            if name == "missing":  # what it was asked, and did not answer at all
+                counts += [score.unanswered for score in asked if score.unanswered]
+            numbers[name] = sum(counts) if counts or name == "missing" else None
+        verdicts[episode] = numbers
+    return verdicts
+
+
+def spent_in(folder: Path) -> dict[str, int]:
+    """Calls and tokens of a judge's run."""
+    scores = scores_of(folder)
+    tokens = {name: sum(int(s.number(name) or 0) for s in scores) for name in ("input_tokens", "output_tokens")}
+    return {"calls": storage.JournalState(*storage.journals(folder), only=()).calls, **tokens}
+
+
+def scores_of(folder: Path) -> list[EpisodeScore]:
+    """What judges gave; nothing where there was nothing to rate."""
+    file = folder / "scores.jsonl"
+    return load_scores(file) if file.exists() else []
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The answers as they were written down. Raises `DataError`."""
+    for place, line in read_lines(path):
+        if not (isinstance(line.get("id"), str) and isinstance(line.get("episode"), str) and "answer" in line):
+            raise DataError("not an answer that was judged", place=place)
+        yield line
+
+
+def _by_episode(cases: Path, by_case: Mapping[str, EpisodeScore]) -> Iterator[tuple[str, list[EpisodeScore | None]]]:
+    """(episode, what the judge's run has for each of its answers; None: nothing was answered)."""
+    episode, answers = "", list[EpisodeScore | None]()
+    for line in _lines(cases):
+        if line["episode"] != episode:
+            if answers:
+                yield episode, answers
+            episode, answers = str(line["episode"]), []
+        if line["answer"] is None:
+            answers.append(None)
+        elif (score := by_case.get(str(line["id"]))) is not None:
+            answers.append(score)
+    if answers:
+        yield episode, answers
+
+
+def in_words(recorded: Mapping[str, Facts], model: str = "") -> Iterable[str]:
+    """Lines on what judges did and used, apart from what the judged models used.
+
+    `model`: the model that was judged.
+    """
+    seen: set[str] = set()
+    for name, record in _usable(recorded).items():
+        if (folder := str(record.get("folder"))) in seen:
+            continue
+        seen.add(folder)
+        yield f"{name}: {_who(record)} rated {record['answers']:,} answers {_how(record)}; {_cost(record)}"
+        if record["answers"] and model in record.get("panel", ()) and not record.get("policy"):
+            yield "  It judged its own answers: models tend to prefer what they wrote themselves."
+        if missing := record["missing"]:
+            yield f"  {missing:,} of {record['replies']:,} replies gave no rating: they are missing, never zero."
+        if failed := record.get("failed"):
+            yield f"  {failed:,} answers could not be put to it: {folder}/errors.jsonl says why."
+        if unanswered := record["unanswered"]:
+            yield f"  {unanswered:,} answers were not given, so there was nothing to rate."
+        if cut := record["left_out"]:
+            yield f"  {cut:,} answers were shown without their middle (max_chars)."
+
+
+def missing_in_words(run: Path, metrics: Iterable[Sequence[str]]) -> Iterable[str]:
+    """Lines on judges that have not rated all answers of a run: how many ratings are missing.
+
+    `metrics`: of each such judge the names of its metrics.
+    """
+    for names in metrics:
+        rated, planned = 0, 0
+        for file in run.glob(f"{FOLDER}/{folder_name(names[0])}-*/run.json"):
+            rated = max(rated, len(storage.JournalState(*storage.journals(file.parent)).ends))
+            planned = max(planned, int(storage.read_json(file).get("planned") or 0))
+        what = f"{rated:,} of {planned:,} answers are rated, {planned - rated:,} ratings are missing"
+        if planned <= rated:
+            what = "no answer is rated, all ratings are missing"
+        yield f"{', '.join(names)}: {what}. The command that played the run goes on."
+
+
+def _cost(record: Mapping[str, Any]) -> str:
+    if not record["calls"]:
+        return "no model was asked"
+    tokens = f", with {record['input_tokens']:,} input and {record['output_tokens']:,} output tokens,"
+    known = record["input_tokens"] or record["output_tokens"]  # not every engine reports them
+    return f"its {record['calls']:,} calls{tokens if known else ''} are in no number of the models."

@@ -1,0 +1,66 @@
+"""How far a run came, as its journals say. Next: `harness.storage.finished_episodes`, the moves of finished
+episodes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Container, Iterator
+from pathlib import Path
+
+from harness.api import Move
+from harness.api.errors import DataError, Place
+
+from .journal import MARKS, UNFINISHED, Line, lines, move_of
+from .pending_failures import PendingFailures
+
+
+class JournalState:
+    """What journals already hold. An episode's moves may be in several; `only` leaves out all other episodes.
+
+    Attributes:
+        ends: episode → its end, of those that are finished.
+        moves: episode → (agent, index of the agent's turn) → the move made there, of those that are not.
+        calls, tokens: what was asked of engines by all processes that wrote them.
+    """
+
+    def __init__(self, *paths: Path, only: Container[str] | None = None) -> None:
+        self.ends: dict[str, Line] = {}
+        self.moves: dict[str, dict[tuple[str, int], Move]] = {}
+        self.calls = self.tokens = 0
+        for path in filter(Path.exists, paths):
+            self._read(path, only)
+
+    def _read(self, path: Path, only: Container[str] | None) -> None:
+        pending = PendingFailures()
+        for number, (_, line) in enumerate(lines(path), 1):
+            with naming(path, number):
+                if "asked" in line:  # even if the move does not count
+                    calls, tokens = line["asked"]
+                    self.calls, self.tokens = self.calls + calls, self.tokens + tokens
+                for _, counting in pending.add(line):
+                    if only is None or counting.get("e") in only:
+                        self._take(counting)
+
+    def _take(self, line: Line) -> None:
+        if line.get("k") == "end":
+            end = {key: line[key] for key in ("condition", "labels", "numbers", "error")}
+            self.ends[line["e"]] = end | {mark: line[mark] for mark in MARKS if mark in line}
+            self.moves.pop(line["e"], None)
+        elif line.get("k") in ("move", "part") and line["e"] not in self.ends:
+            move, turn = move_of(line), (line["s"], line["i"])
+            moves = self.moves.setdefault(line["e"], {})
+            earlier = moves.get(turn)
+            if earlier is None or move.error_kind != UNFINISHED:
+                moves[turn] = move
+            elif earlier.error_kind == UNFINISHED and len(move.calls) > len(earlier.calls):
+                moves[turn] = move  # in which order they stand is not known where there are several journals
+
+
+@contextlib.contextmanager
+def naming(path: Path, number: int) -> Iterator[None]:
+    """Turn what a line of a strange shape raises into a `DataError` that names it."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        message = f"not a line of a journal: {type(error).__name__}: {error}"
+        raise DataError(message, place=Place(str(path), number, 1)) from None
