@@ -12,9 +12,9 @@ from harness.config.project import builtin
 @pytest.mark.parametrize(
     ("line", "new"),
     [
-        ("metrics: [{use: panels/agreement, name: agree}]", "panels/agreement"),
-        ("metrics: [silo/behavior]", "silo/behavior"),
-        ("prompts: panels/standard", "panels/standard"),
+        ("metrics: [{use: ensembles/agreement, name: agree}]", "panels/agreement"),
+        ("metrics: [silo/behaviour]", "silo/behavior"),
+        ("prompts: ensembles/standard", "panels/standard"),
     ],
 )
 def test_an_old_name_is_answered_with_the_new_one(tmp_path: Path, line: str, new: str) -> None:

@@ -72,7 +72,9 @@ def test_a_run_does_not_begin_beside_a_worker_that_no_executor_knows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = holding(tmp_path)
-    monkeypatch.setattr("harness.evaluation.stages.usable", lambda point, base: {})  # the extension is not installed
+    monkeypatch.setattr(
+        "harness.evaluation.stages.loadable_classes", lambda point, base: {}
+    )  # the extension is not installed
     with pytest.raises(StorageError, match="workers of an earlier run still write into"):
         run(tmp_path)
     process.kill()
