@@ -22,8 +22,7 @@ from harness.evaluation.run import Run
 from harness.extensions.exports.form import ExportForm
 from harness.extensions.exports.texts import as_json, plain
 from harness.tables import Cell, EpisodeScore
-from harness.tables.group_rows import combined
-from harness.tables.group_rows import RowGroup
+from harness.tables.group_rows import RowGroup, combined
 from harness.tables.groups import Groups
 from harness.tables.scores import by_condition, finite, measured
 from harness.tables.table import text
