@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import storage
 from harness.api import Facts, Move
@@ -29,6 +29,9 @@ from harness.runtime.manifest import write_spec
 from harness.runtime.options import Options
 from harness.runtime.steps import Steps
 from harness.tables import EpisodeScore
+
+if TYPE_CHECKING:
+    from harness.tables.cost import Price
 
 _SAMPLED, _LONG = 4, 2000
 """Episodes that are played with idle agents to know how many turns they have, and the most turns of one."""
@@ -227,7 +230,7 @@ def work_of(
         folder=folder,
         options=options,
         report_score=on_score,
-        usage=_usage_of(options.budget, *before, spent.seconds),
+        usage=_usage_of(plan, options.budget, *before, spent.seconds, progress.micros),
         moves=progress.moves,
         ends=progress.ends,
     )
@@ -237,10 +240,16 @@ def work_of(
     return work
 
 
-def _usage_of(budget: Budget, calls: int, tokens: int, seconds: float) -> Usage:
+def _usage_of(plan: Plan, budget: Budget, calls: int, tokens: int, seconds: float, micros: int) -> Usage:
     """What is used of a budget so far."""
     if budget == Budget():
         return Usage(calls, tokens)
     from harness.engines.bounded_usage import BoundedUsage
 
-    return BoundedUsage(budget, calls, tokens, seconds=seconds)
+    prices: dict[str, Price] = {}
+    if budget.max_cost is not None:
+        from harness.config.user_prices import user_prices
+        from harness.tables.cost import read_prices
+
+        prices = user_prices() | read_prices(plan.spec.get("prices"))
+    return BoundedUsage(budget, calls, tokens, seconds=seconds, prices=prices, micros=micros)

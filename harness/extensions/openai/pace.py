@@ -50,7 +50,7 @@ class Pace:
                 if self.rate is not None:
                     self._next = max(now, self._next) + min(longest, 1 / self.rate)
                 return now
-            await asyncio.wait({ended}, timeout=wait)
+            await asyncio.wait({ended}, timeout=max(0.001, wait))  # what rounding leaves would come to no end
         return loop.time()
 
     def answered(self) -> None:
