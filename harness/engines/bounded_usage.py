@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from harness.api import Completion, Engine
 from harness.api.errors import BudgetSpentError, EngineFatalError
@@ -27,8 +26,6 @@ class BoundedUsage(Usage):
         calls, tokens: what earlier processes of the run used.
         now: a clock in seconds; the time starts to run here.
         seconds: what is used of the time already.
-        prices: model → price, where costs are bounded.
-        micros: millionths of a USD that earlier processes used.
     """
 
     def __init__(
@@ -38,14 +35,17 @@ class BoundedUsage(Usage):
         tokens: int = 0,
         now: Callable[[], float] = time.monotonic,
         seconds: float = 0.0,
-        prices: Mapping[str, Price] = MappingProxyType({}),
-        micros: int = 0,
     ) -> None:
         super().__init__(calls, tokens)
         self.budget, self.bounded, self._now = budget, budget != Budget(), now
         self._end = None if budget.max_time is None else now() + budget.max_time - seconds
         self._uncounted: Engine | None = None
-        self._prices, self._unpriced = prices, ""
+        self._prices: Mapping[str, Price] = {}
+        self._unpriced, self.micros, self._micros_journaled = "", 0, 0
+
+    def count_costs(self, prices: Mapping[str, Price], micros: int) -> None:
+        """Count money from here on: model → price, and the millionths of a USD that earlier processes used."""
+        self._prices = prices
         self.micros = self._micros_journaled = micros
 
     def check(self) -> None:

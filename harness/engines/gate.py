@@ -165,13 +165,13 @@ class Gate(Wrapper):
             context window is the conversation's fault and counts as answered.
         shared: what the run's gates share; None: it is the only one.
         is_known: whether the engine has answered elsewhere: before the run was resumed, or to fill a cache.
-        rate: how many requests and tokens a minute there may be; None: no bound.
         adapts: whether to find out how many help, where requests may wait out of sight (`Engine.queues_unseen`) and the
             engine does not say how many it works on.
 
     Attributes:
         answered: how many requests the engine has answered.
         broken: why the engine is asked no more; None while it is.
+        rate: how many requests and tokens a minute there may be; None: no bound.
         keep: takes an engine in good order in place of closing it, and says whether it does.
     """
 
@@ -187,7 +187,6 @@ class Gate(Wrapper):
         shared: Shared | None = None,
         is_known: Callable[[], bool] = lambda: False,
         adapts: bool = False,
-        rate: Rate | None = None,
     ) -> None:
         if not (type(max_concurrency) is int and max_concurrency >= 1):
             raise SetupError(f"max_concurrency must be a whole number, at least 1, not {max_concurrency!r:.40}")
@@ -201,7 +200,8 @@ class Gate(Wrapper):
         self.is_known = is_known
         self.answered = 0
         self.broken: str | None = None
-        self._most, self._rate = max_concurrency, rate
+        self._most = max_concurrency
+        self.rate: Rate | None = None
         self._width = _width(max_concurrency) if adapts and engine.queues_unseen else None
         self._queue = PriorityGate(lambda in_flight: in_flight < self.most_in_flight)
         self._last: deque[bool] = deque(maxlen=self.WINDOW)
@@ -274,7 +274,10 @@ class Gate(Wrapper):
             EngineError: what the engine raises.
         """
         await self._queue.enter(request.thread.age)
+        answer = None
         try:
+            if self.rate is not None:
+                await self.rate.take()
             self.stop.check()
             if self.broken is not None:
                 raise EngineFatalError(self.broken)
@@ -285,7 +288,11 @@ class Gate(Wrapper):
                 if self.switcher is not None:
                     await self.switcher.enter(self)
                 try:
-                    answer = await self._ask(request)
+                    if self.usage.bounded:
+                        await self.usage.take()
+                    else:
+                        self.usage.calls += 1
+                    answer = await request.send(self.inner)
                 finally:
                     if self.switcher is not None:
                         self.switcher.leave()
@@ -303,24 +310,9 @@ class Gate(Wrapper):
                 self.log.write(self.model, request, messages, answer)
             return answer
         finally:
+            if self.rate is not None:
+                self.rate.give(answer)
             self._queue.leave()
-
-    async def _ask(self, request: Request) -> Completion:
-        """The engine's answer, in its time."""
-        answer, rate = None, self._rate
-        if rate is not None:
-            await rate.take()
-            self.stop.check()
-        try:
-            if self.usage.bounded:
-                await self.usage.take()
-            else:
-                self.usage.calls += 1
-            answer = await request.send(self.inner)
-            return answer
-        finally:
-            if rate is not None:
-                rate.give(answer)
 
     def _count_failure(self, error: EngineError) -> None:
         """Count a failure, and give the engine up where it is one too many."""
@@ -361,8 +353,8 @@ class Gate(Wrapper):
 
     def stop_retrying(self, reason: Exception) -> None:
         self.usage.halt(reason)
-        if self._rate is not None:
-            self._rate.halt()
+        if self.rate is not None:
+            self.rate.halt()
         self.inner.stop_retrying(reason)
 
     def report(self) -> Facts:

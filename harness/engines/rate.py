@@ -31,21 +31,25 @@ class Rate:
         self._halted = False
 
     async def take(self) -> None:
-        """Wait until a request may go; `give` must follow."""
+        """Wait until a request may go; `give` must follow, also where this is cancelled."""
+        try:
+            await self._turn()
+        finally:
+            self._in_flight += 1
+
+    async def _turn(self) -> None:
         loop = asyncio.get_running_loop()
         while not self._halted:
             now = loop.time()
             self._forget(now)
             wait = self._next - now
             if self._tpm is not None and self._used + self._mean * self._in_flight >= self._tpm:
-                expires = self._recent[0][0] + _MINUTE - now if self._recent else _MINUTE
-                wait = max(wait, expires)
+                wait = max(wait, self._recent[0][0] + _MINUTE - now if self._recent else _MINUTE)
             if wait <= 0:
                 break
             self._changed.clear()
             await _either(self._changed, max(_SOONEST, wait))
         self._next = max(loop.time(), self._next) + self._gap
-        self._in_flight += 1
 
     def give(self, answer: Completion | None) -> None:
         """A request is done; None: it failed, and its tokens are not known."""

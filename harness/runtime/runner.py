@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness import storage
 from harness.api import Facts, Move
@@ -29,9 +29,6 @@ from harness.runtime.manifest import write_spec
 from harness.runtime.options import Options
 from harness.runtime.steps import Steps
 from harness.tables import EpisodeScore
-
-if TYPE_CHECKING:
-    from harness.tables.cost import Price
 
 _SAMPLED, _LONG = 4, 2000
 """Episodes that are played with idle agents to know how many turns they have, and the most turns of one."""
@@ -246,10 +243,10 @@ def _usage_of(plan: Plan, budget: Budget, calls: int, tokens: int, seconds: floa
         return Usage(calls, tokens)
     from harness.engines.bounded_usage import BoundedUsage
 
-    prices: dict[str, Price] = {}
+    usage = BoundedUsage(budget, calls, tokens, seconds=seconds)
     if budget.max_cost is not None:
         from harness.config.user_prices import user_prices
         from harness.tables.cost import read_prices
 
-        prices = user_prices() | read_prices(plan.spec.get("prices"))
-    return BoundedUsage(budget, calls, tokens, seconds=seconds, prices=prices, micros=micros)
+        usage.count_costs(user_prices() | read_prices(plan.spec.get("prices")), micros)
+    return usage

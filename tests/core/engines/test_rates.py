@@ -38,7 +38,8 @@ def times(rate: Rate, requests: int, tokens: int = 0) -> list[float]:
             await asyncio.sleep(1)
             return Completion("a", input_tokens=tokens, output_tokens=0)
 
-        gate = Gate(Mock(function=answer), rate=rate)
+        gate = Gate(Mock(function=answer))
+        gate.rate = rate
         await gate.start()
         await asyncio.gather(*(gate.complete(request("?")) for _ in range(requests)))
         return sent
@@ -68,7 +69,8 @@ def test_without_bounds_all_go_at_once() -> None:
 
 def test_what_waits_for_its_turn_ends_with_the_run() -> None:
     async def main(clock: Callable[[], float]) -> float:
-        gate = Gate(Mock(text="a"), rate=Rate(rpm=1))
+        gate = Gate(Mock(text="a"))
+        gate.rate = Rate(rpm=1)
         await gate.start()
         waiting = [asyncio.ensure_future(gate.complete(request("?"))) for _ in range(5)]
         await asyncio.sleep(1)
