@@ -9,8 +9,9 @@ import pytest
 
 from harness.runtime.runner import RunStoppedError
 from tests.extensions.openai.dialects.play import by_seed, calm, errors, play, refusing, report
+from tests.helpers.commands import eval_toy
 from tests.helpers.fake_openai import Body, FakeOpenAI, Fault, chat, status
-from tests.helpers.toy import results
+from tests.helpers.toy import TOY, results
 
 UNSUPPORTED = "Unsupported parameter: '{0}' is not supported with this model."
 
@@ -76,6 +77,18 @@ def test_null_takes_a_parameter_out(tmp_path: Path, name: str) -> None:
         done = play(tmp_path / "run", server, overrides=(f"generation_kwargs.{name}=null",))
     assert not any(name in body for body in server.bodies) and errors(done) == []
     assert ({"max_tokens", "temperature"} - {name}) < server.bodies[0].keys()
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_new_tokens"])
+def test_null_on_the_command_line_takes_a_parameter_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(TOY.root)
+    with FakeOpenAI(by_seed) as server:
+        engine = ("--model", "openai", "--model_args", f"model=fake,api_key_env=NO_SUCH_KEY,base_url={server.url}")
+        code, _, err = eval_toy(capsys, tmp_path / "run", *engine, "--gen_kwargs", f"{name}=null")
+    assert code == 0, err
+    assert not any("max_tokens" in body for body in server.bodies) and server.bodies[0]["temperature"] == 1
 
 
 def test_a_temperature_that_is_refused_says_how_to_leave_it_out(tmp_path: Path) -> None:
