@@ -118,7 +118,7 @@ class BudgetSpentError(HarnessError):
     """The run's budget allows no new request.
 
     Args:
-        by: the part that is used up: `max_calls`, `max_tokens_total` or `max_time` (seconds).
+        by: the part that is used up: `max_calls`, `max_tokens_total`, `max_cost` (USD) or `max_time` (seconds).
         at: its value.
     """
 

@@ -21,7 +21,7 @@ from harness.config import resolve, spec, yamls
 from harness.config.plan import Plan
 from harness.config.project import find
 from harness.config.proposals import complete
-from harness.engines.sampling import normalize
+from harness.engines.sampling import SYNONYMS, normalize
 from harness.evaluation import post_run
 from harness.evaluation.stages import execute
 from harness.plugins.manifests import report_part
@@ -155,7 +155,9 @@ def load(options: argparse.Namespace, proposals: bool = True) -> spec.Spec:
     loaded = complete(loaded, project) if proposals else loaded
     if changes:
         # One vocabulary first, so that max_gen_toks=8 here replaces max_tokens: 512 there.
-        loaded.data["generation_kwargs"] = {**normalize(loaded.get("generation_kwargs", {})), **normalize(changes)}
+        words = {**normalize(loaded.get("generation_kwargs", {})), **normalize(changes)}
+        without = {SYNONYMS.get(name, name) for name, value in changes.items() if value is None}
+        loaded.data["generation_kwargs"] = {name: value for name, value in words.items() if name not in without}
     return loaded
 
 

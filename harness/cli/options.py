@@ -12,7 +12,7 @@ from harness.cli.usage import Parser
 from harness.plugins.manifests import offers
 from harness.runtime.options import NAMES, Options
 
-LIMITS = ("max_concurrency", "max_calls", "max_tokens_total", "max_time", "max_error_rate")
+LIMITS = ("max_concurrency", "max_calls", "max_tokens_total", "max_cost", "rpm", "tpm", "max_time", "max_error_rate")
 OUTPUT = ("output_path", "resume", "overwrite", "log_samples", "log_requests")
 """Options of a run by their group in `--help`; the rest is under `more`."""
 ASKING = (
@@ -45,6 +45,17 @@ def seconds(text: str) -> float:
     if seconds <= 0:
         raise argparse.ArgumentTypeError(f"must be a time above 0 such as 90, 30m, 8h or 2d, found {text!r:.40}")
     return seconds
+
+
+def usd(text: str) -> float:
+    """Reads a sum of money."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e12:
+        raise argparse.ArgumentTypeError(f"must be a number of USD above 0, such as 2.50, found {text!r:.40}")
+    return value
 
 
 def share(text: str) -> float:
@@ -128,6 +139,8 @@ def _of_run(name: str) -> tuple[str, dict[str, Any]]:
         more = {"action": argparse.BooleanOptionalAction if field.default is None else "store_true"}
     elif kind == "Path":
         more = {"metavar": "PATH"}
+    elif name == "max_cost":
+        more = {"metavar": "USD", "type": usd}
     elif kind == "float":
         is_time = field.default is None
         more = {"metavar": "TIME" if is_time else "SHARE", "type": seconds if is_time else share}

@@ -1,13 +1,15 @@
-"""The budget of a run: no call is made beyond it (`--max_calls`, `--max_tokens_total`, `--max_time`)."""
+"""The budget of a run: no call is made beyond it (`--max_calls`, `--max_tokens_total`,
+`--max_cost`, `--max_time`)."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from harness.api import Completion, Engine
 from harness.api.errors import BudgetSpentError, EngineFatalError
 from harness.engines.budget import Budget, Usage
+from harness.tables.cost import Price
 
 RESERVED = 32
 """Calls that are reserved in the journal in advance, at most: as many at once as costs little and wastes little."""
@@ -38,6 +40,13 @@ class BoundedUsage(Usage):
         self.budget, self.bounded, self._now = budget, budget != Budget(), now
         self._end = None if budget.max_time is None else now() + budget.max_time - seconds
         self._uncounted: Engine | None = None
+        self._prices: Mapping[str, Price] = {}
+        self._unpriced, self.micros, self._micros_journaled = "", 0, 0
+
+    def count_costs(self, prices: Mapping[str, Price], micros: int) -> None:
+        """Count money from here on: model → price, and the millionths of a USD that earlier processes used."""
+        self._prices = prices
+        self.micros = self._micros_journaled = micros
 
     def check(self) -> None:
         budget = self.budget
@@ -46,7 +55,19 @@ class BoundedUsage(Usage):
         self.check_counted()
         if budget.max_tokens_total is not None and self.tokens >= budget.max_tokens_total:
             raise BudgetSpentError("max_tokens_total", budget.max_tokens_total)
+        self._check_cost()
         self.check_time()
+
+    def _check_cost(self) -> None:
+        most = self.budget.max_cost
+        if most is None:
+            return
+        if self._unpriced:
+            remedy = "Give the spec prices: {MODEL: {input: …, output: …}}, in USD per million tokens"
+            elsewhere = "or write that into prices.yaml in the folder of your configuration"
+            raise EngineFatalError(f"max_cost cannot be kept: {self._unpriced}. {remedy}, {elsewhere}")
+        if self.micros >= most * 1e6:
+            raise BudgetSpentError("max_cost", most)
 
     def check_time(self) -> None:
         if self._end is not None and self._now() >= self._end:
@@ -77,3 +98,21 @@ class BoundedUsage(Usage):
         super().answered(answer, engine)
         if answer.input_tokens is None or answer.output_tokens is None:
             self._uncounted = engine
+        if self.budget.max_cost is not None:
+            self._count_cost(answer, engine)
+
+    def _count_cost(self, answer: Completion, engine: Engine) -> None:
+        price, tokens = self._prices.get(engine.model), (answer.input_tokens, answer.output_tokens)
+        if answer.cost is not None:
+            self.micros += round(answer.cost * 1e6)
+        elif price is not None and None not in tokens:
+            self.micros += round((tokens[0] or 0) * price.input + (tokens[1] or 0) * price.output)
+        else:
+            lack = "does not say how many tokens its calls take" if price is not None else "has no price"
+            self._unpriced = f"{engine.model} {lack}"
+
+    def unjournaled(self, *, ending: bool = False) -> list[int] | None:
+        """[calls, tokens, millionths of a USD], the last only where costs are bounded."""
+        found, new = super().unjournaled(ending=ending), self.micros - self._micros_journaled
+        self._micros_journaled = self.micros
+        return [*(found or [0, 0]), new] if new else found

@@ -24,6 +24,7 @@ class Budget:
         max_calls: requests to engines, failed ones too, in all processes of the run together.
         max_tokens_total: input and output tokens of the replies, in all processes together. A reply's tokens are known
             only when it arrives, so requests in flight when the sum reaches this come on top.
+        max_cost: USD, in all processes together; requests in flight then come on top.
         max_time: seconds from the start of this process's run, in which it may make new calls.
 
     Raises:
@@ -33,6 +34,7 @@ class Budget:
     max_calls: int | None = None
     max_tokens_total: int | None = None
     max_time: float | None = None
+    max_cost: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_calls", "max_tokens_total"):
@@ -42,6 +44,9 @@ class Budget:
         span = self.max_time
         if span is not None and not (type(span) in (int, float) and 0 < span <= MAX_BUDGET):
             raise SetupError(f"max_time must be a number of seconds above 0, found {span!r:.40}")
+        usd = self.max_cost
+        if usd is not None and not (type(usd) in (int, float) and 0 < usd <= LARGEST):
+            raise SetupError(f"max_cost must be a number of USD above 0, found {usd!r:.40}")
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from harness.engines.budget import Usage
 from harness.engines.priority import PriorityGate
 
 if TYPE_CHECKING:
+    from harness.engines.rate import Rate
     from harness.engines.width import Width
 
 _COUNTS, _COUNTED_CHARS = 1024, 20_000
@@ -170,6 +171,7 @@ class Gate(Wrapper):
     Attributes:
         answered: how many requests the engine has answered.
         broken: why the engine is asked no more; None while it is.
+        rate: how many requests and tokens a minute there may be; None: no bound.
         keep: takes an engine in good order in place of closing it, and says whether it does.
     """
 
@@ -199,6 +201,7 @@ class Gate(Wrapper):
         self.answered = 0
         self.broken: str | None = None
         self._most = max_concurrency
+        self.rate: Rate | None = None
         self._width = _width(max_concurrency) if adapts and engine.queues_unseen else None
         self._queue = PriorityGate(lambda in_flight: in_flight < self.most_in_flight)
         self._last: deque[bool] = deque(maxlen=self.WINDOW)
@@ -271,7 +274,10 @@ class Gate(Wrapper):
             EngineError: what the engine raises.
         """
         await self._queue.enter(request.thread.age)
+        answer = None
         try:
+            if self.rate is not None:
+                await self.rate.take()
             self.stop.check()
             if self.broken is not None:
                 raise EngineFatalError(self.broken)
@@ -304,6 +310,8 @@ class Gate(Wrapper):
                 self.log.write(self.model, request, messages, answer)
             return answer
         finally:
+            if self.rate is not None:
+                self.rate.give(answer)
             self._queue.leave()
 
     def _count_failure(self, error: EngineError) -> None:
@@ -345,6 +353,8 @@ class Gate(Wrapper):
 
     def stop_retrying(self, reason: Exception) -> None:
         self.usage.halt(reason)
+        if self.rate is not None:
+            self.rate.halt()
         self.inner.stop_retrying(reason)
 
     def report(self) -> Facts:

@@ -16,6 +16,7 @@ from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.plugins.manifests import report_part
 from harness.tables import EpisodeScore, HeadlineSpec, ResultRow, Table, TableSpec, build, rows
+from harness.report.provenance import who_answered
 from harness.tables.spec import as_tuple
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ class Run:
         tables = [build(table, self.scores, self.metrics) for table in entries]
         if tables:
             tables = self.headline.explained(entries, tables, self.scores)
-        return [replace(table, notes=(*table.notes, *filter(None, [self.unfinished]))) for table in tables]
+        further = (*who_answered(self.meta), *filter(None, [self.unfinished]))
+        return [replace(table, notes=(*table.notes, *further)) for table in tables]
 
     def published(self) -> list[PublishedTable]:
         """Published figures; those in this run's tables say how the run differs from the published one."""

@@ -136,6 +136,22 @@ def of_channels(text: str) -> str:
     return "\n".join(part for part in said if part.strip())
 
 
+def thought_of_channels(text: str) -> tuple[str, str] | None:
+    """(what a reply's channel `analysis` says, what the reply says) in the harmony format; None for any other text."""
+    if _BARE_ANALYSIS.match(text) and (_BARE_FINAL in text or _BARE_CALL.search(text)):
+        return _BARE_ANALYSIS.sub("", text, count=1).partition(_BARE_FINAL)[0], of_channels(text)
+    if not text.startswith(("<|channel|>", "<|start|>")):
+        return None
+    thoughts, header = [], _HEADER.search(text)
+    while header is not None:
+        stop = _MESSAGE_END.search(text, header.end())
+        end = stop.start() if stop else len(text)
+        if "analysis" in header["channel"]:
+            thoughts.append(text[header.end() : end])
+        header = _HEADER.search(text, end)
+    return ("\n".join(thoughts), of_channels(text)) if thoughts else None
+
+
 def _as_call(recipient: str, body: str) -> str:
     if not body.lstrip().startswith("{"):
         return body

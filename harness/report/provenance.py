@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +12,7 @@ from harness.tables import Row, Table, text
 
 TITLE: Final = "Where these numbers come from"
 _DIGEST: Final = 12  # characters of a digest
+_NAMES: Final = 5  # names of models that a note lists
 
 
 def in_one_line(meta: Mapping[str, Any]) -> str:
@@ -66,6 +68,32 @@ def as_table(runs: Sequence[tuple[str, Mapping[str, str]]]) -> Table:
         for what, value in known.items()
     ]
     return Table(TITLE, ("run", "what", "value"), (), (), tuple(rows), row_names=("Run", "", ""))
+
+
+def who_answered(meta: Mapping[str, Any]) -> Iterator[str]:
+    """What servers state of the models that answered, where it is not what was asked for; and of prompts they cut.
+
+    Args:
+        meta: the content of run.json, with the reports of all its processes.
+    """
+    reports = [_mapping(record, "engines") for record in (*_list(meta, "earlier"), meta)]
+    for engine in dict.fromkeys(name for report in reports for name in report):
+        named, cut = Counter[str](), 0
+        for report in (_mapping(one, engine) for one in reports):
+            named.update({text(name): n for name, n in _mapping(report, "answered_as").items() if type(n) is int})
+            cut += report["prompts_cut"] if type(report.get("prompts_cut")) is int else 0
+        asked = text(_mapping(_mapping(meta, "engine_args"), engine).get("model") or "")
+        if len(named) > 1 or (named and asked and next(iter(named)).partition(" (")[0] != asked):
+            listed = ", ".join(f"{name} in {count:,}" for name, count in named.most_common(_NAMES))
+            more = f", and {len(named) - _NAMES} more names" if len(named) > _NAMES else ""
+            yield f"Asked for {asked or engine}, the server says who answered: {listed} replies{more}."
+        if cut:
+            yield f"The server of {asked or engine} cut {cut:,} long prompts: their tokens grew no more."
+
+
+def _list(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    value = record.get(key)
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def _time(when: Any) -> str:

@@ -191,6 +191,7 @@ class Episodes:
             return name in self.work.live_models or any(cache.hits for cache in caches)
 
         self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known, adapts=adapts)
+        gate.rate = self.options.pace
         gated: Wrapper = gate
         if self.options.use_cache or self.shares:
             from harness.engines.cache import Cache

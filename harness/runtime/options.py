@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from harness.engines.budget import Budget
+    from harness.engines.rate import Rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,9 @@ class Options:
             is no faster with more).
         max_calls: stop after N model calls.
         max_tokens_total: stop after N tokens, input and output.
+        max_cost: stop after so many USD, by the spec's prices or those of prices.yaml in your configuration.
+        rpm: send at most N requests a minute to each engine.
+        tpm: use at most N tokens a minute, input and output, of each engine.
         max_time: send no new request after this time: 90 (seconds), 30m, 8h, 2d; in Python seconds.
         use_cache: keep model responses in this file and use them again.
         log_samples: also write whole conversations to samples.jsonl.
@@ -49,6 +53,9 @@ class Options:
     max_concurrency: int | None = None
     max_calls: int | None = None
     max_tokens_total: int | None = None
+    max_cost: float | None = None
+    rpm: int | None = None
+    tpm: int | None = None
     max_time: float | None = None
     use_cache: Path | None = None
     log_samples: bool = False
@@ -63,6 +70,12 @@ class Options:
         for name in ("output_path", "use_cache"):
             value = getattr(self, name)
             object.__setattr__(self, name, Path(value) if value else None)
+        for name in ("rpm", "tpm"):
+            value = getattr(self, name)
+            if value is not None and not (type(value) is int and value >= 1):
+                from harness.api.errors import SetupError
+
+                raise SetupError(f"{name} must be a whole number, at least 1, found {value!r:.40}")
         _ = self.budget  # raises where it is none
 
     @property
@@ -71,11 +84,20 @@ class Options:
         return 256 if self.max_concurrency is None else self.max_concurrency
 
     @property
+    def pace(self) -> Rate | None:
+        """A new bound of one engine's requests a minute; None: there is none."""
+        if self.rpm is None and self.tpm is None:
+            return None
+        from harness.engines.rate import Rate
+
+        return Rate(self.rpm, self.tpm)
+
+    @property
     def budget(self) -> Budget:
         """The run's budget."""
         from harness.engines.budget import Budget
 
-        return Budget(self.max_calls, self.max_tokens_total, self.max_time)
+        return Budget(self.max_calls, self.max_tokens_total, self.max_time, self.max_cost)
 
 
 NAMES = tuple(field.name for field in fields(Options))

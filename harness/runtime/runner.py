@@ -227,7 +227,7 @@ def work_of(
         folder=folder,
         options=options,
         report_score=on_score,
-        usage=_usage_of(options.budget, *before, spent.seconds),
+        usage=_usage_of(plan, options.budget, *before, spent.seconds, progress.micros),
         moves=progress.moves,
         ends=progress.ends,
     )
@@ -237,10 +237,16 @@ def work_of(
     return work
 
 
-def _usage_of(budget: Budget, calls: int, tokens: int, seconds: float) -> Usage:
+def _usage_of(plan: Plan, budget: Budget, calls: int, tokens: int, seconds: float, micros: int) -> Usage:
     """What is used of a budget so far."""
     if budget == Budget():
         return Usage(calls, tokens)
     from harness.engines.bounded_usage import BoundedUsage
 
-    return BoundedUsage(budget, calls, tokens, seconds=seconds)
+    usage = BoundedUsage(budget, calls, tokens, seconds=seconds)
+    if budget.max_cost is not None:
+        from harness.config.user_prices import user_prices
+        from harness.tables.cost import read_prices
+
+        usage.count_costs(user_prices() | read_prices(plan.spec.get("prices")), micros)
+    return usage

@@ -21,12 +21,13 @@ class JournalState:
         ends: episode → its end, of those that are finished.
         moves: episode → (agent, index of the agent's turn) → the move made there, of those that are not.
         calls, tokens: what was asked of engines by all processes that wrote them.
+        micros: what that cost, in millionths of a USD, where costs were bounded.
     """
 
     def __init__(self, *paths: Path, only: Container[str] | None = None) -> None:
         self.ends: dict[str, Line] = {}
         self.moves: dict[str, dict[tuple[str, int], Move]] = {}
-        self.calls = self.tokens = 0
+        self.calls = self.tokens = self.micros = 0
         for path in filter(Path.exists, paths):
             self._read(path, only)
 
@@ -35,8 +36,9 @@ class JournalState:
         for number, (_, line) in enumerate(lines(path), 1):
             with naming(path, number):
                 if "asked" in line:  # even if the move does not count
-                    calls, tokens = line["asked"]
+                    calls, tokens, *micros = line["asked"]
                     self.calls, self.tokens = self.calls + calls, self.tokens + tokens
+                    self.micros += sum(micros)
                 for _, counting in pending.add(line):
                     if only is None or counting.get("e") in only:
                         self._take(counting)

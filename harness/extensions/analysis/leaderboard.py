@@ -12,6 +12,7 @@ from harness.api.errors import DataError
 from harness.api.printable import shortened
 from harness.evaluation.run import Run
 from harness.extensions.analysis.published_beside import cited
+from harness.report.provenance import who_answered
 from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, text
 from harness.tables.cost import Price, Prices, cost, priced, read_prices
 from harness.tables.published_figures import PublishedTable
@@ -97,7 +98,8 @@ def leaderboard(runs: Sequence[RunScores], published: Iterable[PublishedTable] =
         has_costs = any(derived.kind == "cost" for derived in entry.derived.values())
         has_headline = runs[0].headline is not None and runs[0].headline.metric in entry.cells
         further = (disputed if has_costs else None, differing, readers_in_words(runs) if has_headline else None)
-        tables.append(replace(table, notes=(*table.notes, *filter(None, further))))
+        answered = dict.fromkeys(note for run in runs for note in who_answered(run.run))
+        tables.append(replace(table, notes=(*table.notes, *filter(None, further), *answered)))
     return tables if runs[0].headline is None else runs[0].headline.explained(runs[0].tables, tables, scores)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 from harness.extensions.analysis import paired
 from harness.extensions.analysis.published_beside import other_coverage
+from harness.report.provenance import who_answered
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, stats, text
 from harness.tables.cost import Prices, cost
 from harness.tables.notes import clusters_in_words
@@ -228,6 +229,7 @@ def standings(
         notes += [f"† {line}" for line in (reference.differs, *reference.warnings) if line]
     notes += otherwise
     notes += filter(None, [readers_in_words(runs)])
+    notes += dict.fromkeys(note for run in runs for note in who_answered(run.run))
     return Standings(name or runs[0].spec, headline, rows, notes, players, by_readers=by_readers(runs))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
 import random
 import time
@@ -26,21 +25,15 @@ from harness.engines.chat_tokens import count_tokens
 from harness.engines.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.engines.sampling import normalize
 from harness.engines.tool_calls import REMEDY, offered, takes_no_tools
-from harness.extensions.openai import _bodies
 from harness.extensions.openai import prompt_logprobs as scoring
+from harness.extensions.openai.clients import connect
 from harness.extensions.openai.constraints import constrained
-from harness.extensions.openai.replicas import KEY, PROBE, Replica, Replicas, SendsKey, endpoint, public
-from harness.extensions.openai.wire import (
-    GarbledError,
-    has_died,
-    lacks_model,
-    overflows,
-    read_completion,
-    read_text,
-    refusal,
-    retry_after,
-    unwritable,
-)
+from harness.extensions.openai.dialect import NEW, OLD, Dialect, advice
+from harness.extensions.openai.refusals import has_died, is_limit, overflows, refusal, tokens_left
+from harness.extensions.openai.replicas import KEY, AskAnotherError, Replica, Replicas, SendsKey, endpoint, public
+from harness.extensions.openai.served import Served
+from harness.extensions.openai.waits import headers_and_text, limited_for, retry_after
+from harness.extensions.openai.wire import GarbledError, read_completion, read_text, unwritable
 from harness.storage.redaction import redacted, secrets_of, without_secrets
 
 T = TypeVar("T")
@@ -61,10 +54,14 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             `OPENAI_BASE_URL`).
         api_key_env: the environment variable with the key; servers without keys need none.
         timeout: seconds for one attempt, from when the server has last answered a request that was sent before it.
-        max_retries: attempts after the first, on 429, 5xx, timeouts, broken connections, unreadable responses.
+        max_retries: attempts after the first, on 5xx, timeouts, broken connections, responses that are unreadable or a
+            provider's failure.
         backoff: seconds before the first retry; doubles each time, with jitter.
         max_backoff: the longest wait in seconds, also for a server's Retry-After.
         max_connections: the most requests in flight at once, at each server.
+        system: `merge` puts the system message before the first message of the user, for models whose chat template has
+            no system role; `role` sends it as it is.
+        empty_reply: what stands for an empty reply of the model in its conversation, at servers that refuse those.
         structured: how constraints are sent: `openai` as `response_format` (JSON schemas only), `vllm` as
             `structured_outputs`, `llama.cpp` as `json_schema` and `grammar` (both JSON, choice, regex, grammar), `none`
             not at all.
@@ -83,6 +80,8 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
     backoff: Annotated[float, Range(ge=0)] = 0.5
     max_backoff: Annotated[float, Range(ge=0)] = 60.0
     max_connections: Annotated[int, Range(ge=1, le=1000)] = 256
+    system: Literal["role", "merge"] = "role"
+    empty_reply: str = "(no reply)"
     structured: Literal["openai", "vllm", "llama.cpp", "none"] = "openai"
     send_seed: bool = True
     tokenizer: str | None = None
@@ -115,6 +114,9 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
         self._scores = scoring.ScoringServer(
             self.tokenizer, self.max_length, self.extra_body.get("chat_template_kwargs")
         )
+        # OpenAI's reasoning models know only the newer word.
+        self._dialect = Dialect(self.system, self.empty_reply, NEW if self.base_url is None else OLD)
+        self._served = Served()
         self._ended: asyncio.Future[Exception] | None = None  # why the engine sends no more requests
 
     # ------------------------------------------------------------------------------ life
@@ -165,8 +167,10 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
     def report(self) -> Facts:
         """Requests, retries and failures; with several servers also those of each."""
         each = self._replicas.report()
-        sums = {name: sum(one[name] for one in each) for name in ("retries", "failures")}
-        return {"requests": self._requests, **sums, **({"replicas": each} if len(each) > 1 else {})}
+        sums = {name: sum(one.get(name, 0) for one in each) for name in ("retries", "failures", "rate_limited")}
+        sums = {name: total for name, total in sums.items() if total or name != "rate_limited"}
+        several = {"replicas": each} if len(each) > 1 else {}
+        return {"requests": self._requests, **sums, **self._served.report(), **several}
 
     def describe(self) -> Facts:
         """The fields; of an address only what holds no secret (no user, password or query)."""
@@ -179,33 +183,11 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
 
     def _connect(self) -> list[Replica]:
         urls = self.base_url if isinstance(self.base_url, list) else [self.base_url]
-        try:
-            import openai
+        names = [public(url) if url else "the provider" for url in urls]
+        made = zip(names, connect(urls, self._check_key, self.timeout), strict=True)
+        return [self.replica(name, client, self.max_connections) for name, client in made]
 
-            self._check_key()  # before there is anything to close
-            # It takes a fifth of the CPU time of the default client.
-            hooks = {"response": [_bodies.bound]}
-            patience = openai.Timeout(None, connect=self.timeout)  # `Replica.post` has a clock of its own
-            transports = [openai.DefaultAioHttpClient(timeout=patience, event_hooks=hooks) for _ in urls]
-        except (ImportError, AttributeError, RuntimeError) as error:  # none, an old one, or one without aiohttp
-            raise SetupError(
-                f"the engine openai needs the package openai ({error})",
-                hint='Install it: pip install "mas-eval-harness[openai]"',
-            ) from error
-        replicas = []
-        for url, transport in zip(urls, transports, strict=True):
-            client = openai.AsyncOpenAI(
-                api_key=self._key or "none",
-                base_url=url,
-                timeout=patience,
-                default_headers={"Accept-Encoding": _bodies.ENCODINGS},
-                max_retries=0,  # the client retries no garbled replies and cannot stop when the run ends
-                http_client=transport,
-            )
-            replicas.append(self.replica(public(url) if url else "the provider", client, self.max_connections))
-        return replicas
-
-    def _check_key(self) -> None:
+    def _check_key(self) -> str:
         self._key = os.environ.get(self.api_key_env, "")
         if not self._key and not self.base_url and not os.environ.get("OPENAI_BASE_URL"):
             raise SetupError(
@@ -213,13 +195,18 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
                 hint=f"Set it, name another one with api_key_env=, or point base_url= at your own server.\n"
                 f"  export {self.api_key_env}=…",
             )
+        return self._key
 
     async def _probe(self, replica: Replica) -> SetupError | None:
         """Find out whether a server can answer; returns why not. Raises what a person has to mend."""
         where = replica.name
         try:
             replica.listed = await replica.probe(self.timeout)
-            if replica.listed and self.model not in replica.listed and await self._is_unknown(replica):
+            if (
+                replica.listed
+                and self.model not in replica.listed
+                and await replica.refuses_model(self.model, self.timeout)
+            ):
                 raise SetupError(f"{where} has no model {self.model!r}", hint=near(self.model, replica.listed))
             await replica.read_slots(self.timeout)
         except SetupError:
@@ -234,16 +221,6 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             return SetupError(f"no usable server at {where}: {self._line(error)}", hint=hint)
         return None
 
-    async def _is_unknown(self, replica: Replica) -> bool:
-        """Whether a server refuses the model. Not all list every name that they take, so one token is asked for."""
-        body = {"model": self.model, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
-        try:
-            async with asyncio.timeout(min(PROBE, self.timeout)):
-                await replica.client.post("/chat/completions", cast_to=object, body=body)
-        except Exception as error:
-            return lacks_model(error)
-        return False
-
     # ------------------------------------------------------------------------------ one request
 
     async def complete(self, request: Request) -> Completion:
@@ -256,17 +233,22 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
         body = self._body(request)
         self._requests += 1
         if not request.thread.chat:
-            return await self._answer(request.thread, TEXT, body, read_text)
+            return self._note(request.thread, body, await self._answer(request.thread, TEXT, body, read_text))
         formal = bool(request.constraint) and self.structured != "none"
         verbatim = formal or request.thread.verbatim or bool(request.prefill)
         read = partial(read_completion, constrained=verbatim, with_tools=bool(request.tools))
         try:
-            return await self._answer(request.thread, CHAT, body, read)
+            return self._note(request.thread, body, await self._answer(request.thread, CHAT, body, read))
         except RefusedError as error:
             if not request.prefill:
                 raise
             why = "the request begins the reply (prefill) with continue_final_message, which vLLM and SGLang know"
             raise RefusedError(f"{error}; {why}") from error
+
+    def _note(self, thread: Thread, body: Mapping[str, Any], answer: Completion) -> Completion:
+        """The answer, cut where the server was not told to stop."""
+        self._served.check_prompt(thread, answer)
+        return self._dialect.cut(answer, body)
 
     async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
         """Score texts: those of one question in one request where the server takes several prompts.
@@ -303,7 +285,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             try:
                 async with replica.slots:
                     return await self._ask(replica, path, body, read, tried)
-            except _AskAnotherError:
+            except AskAnotherError:
                 continue
             finally:
                 replica.load -= 1
@@ -316,21 +298,33 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
         read: Callable[[Any, float], T],
         tried: set[Replica],
     ) -> T:
-        """The answer of one server. Raises `_AskAnotherError` if one that was not `tried` may have it."""
+        """The answer of one server. Raises `AskAnotherError` if one that was not `tried` may have it."""
         assert self._ended is not None
-        for attempt in itertools.count():
+        attempt, most = 0, replica.most_tokens(self.model, body) if path == CHAT else None
+        while True:
+            sent_at = await replica.pace.turn(self._ended, self.max_backoff)
             if self._ended.done():
                 raise self._ended.result().with_traceback(None)
+            sent = self._dialect.write(body, most)
             try:
                 start = time.perf_counter()
-                data = await replica.post(path, body, self.timeout)
+                data = await replica.post(path, sent, self.timeout)
                 answer = read(data, time.perf_counter() - start)
                 replica.mark_healthy()
+                self._served.count(data)
                 self._took_tools = self._took_tools or "tools" in body
                 return answer
             except Exception as error:
-                final = self._refusal(replica, path, error, "tools" in body)
-                final = final or unwritable(body)
+                if is_limit(error):
+                    await self._wait_for_rate(replica, error, sent_at)
+                    continue
+                if (left := tokens_left(error, sent, path == CHAT)) is not None:
+                    most = left.tokens
+                    replica.limits.setdefault(self.model, left.window or 0)
+                    continue
+                if self._dialect.learn(error, sent):
+                    continue
+                final = self._refusal(replica, path, error, "tools" in body) or unwritable(body)
                 if final is None:
                     final = await self._give_up(replica, error, attempt >= self.max_retries, tried)
                 if final is not None:
@@ -342,8 +336,21 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
                 delay = self.backoff * 2.0 ** min(attempt, 60) * random.uniform(0.5, 1)
                 if hasattr(error, "response"):
                     delay = max(delay, retry_after(error.response.headers))
+                attempt += 1
                 await asyncio.wait({self._ended}, timeout=min(delay, self.max_backoff))
-        raise AssertionError("unreachable")
+
+    async def _wait_for_rate(self, replica: Replica, error: Exception, sent_at: float) -> None:
+        """A server limits the rate: slow down for all, and try again for as long as it answers others. Raises
+        `EngineFatalError` where it has refused everything for so long that no retry would have been left."""
+        replica.counts["rate_limited"] += 1
+        asked = limited_for(*headers_and_text(error)) or self.backoff * 2.0 ** min(replica.pace.refusals, 60)
+        replica.pace.refused(sent_at, min(asked, self.max_backoff))
+        if replica.pace.refuses_all(self.max_retries, self.max_retries * self.max_backoff):
+            replica.counts["failures"] += 1
+            why = f"limits the rate and answered none of the last {replica.pace.refusals:,} tries"
+            final = EngineFatalError(f"{replica.name} {why}: {self._line(error)}")
+            self.stop_retrying(final)
+            raise final from error
 
     def _body(self, request: Request) -> dict[str, Any]:
         thread, words = request.thread, normalize(request.sampling)
@@ -357,9 +364,6 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             body = {"model": self.model, "messages": messages, **words, **going_on}
         else:
             body = {"model": self.model, "messages": thread.messages, **words}
-        # OpenAI's reasoning models know only the newer word.
-        if thread.chat and self.base_url is None and "max_tokens" in body:
-            body["max_completion_tokens"] = body.pop("max_tokens")
         if self.send_seed:
             body["seed"] = request.seed & 0x7FFFFFFF  # some servers seed with 32 signed bits
         if request.constraint:
@@ -385,6 +389,8 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
                 return EngineFatalError(f"{replica.name} takes no tools for {self.model}: {text}; {REMEDY}")
             if kind is ContextLengthError and replica.window:
                 text = f"{text}; {replica.name} has {replica.window}"
+            if hint := advice(error):
+                text = f"{text}; {hint}"
             if kind is not EngineFatalError:
                 return None if kind is None else kind(text)
             if status == 404 and path == TEXT:
@@ -403,7 +409,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
         """The error to raise instead of trying again; None if another try may help.
 
         Raises:
-            _AskAnotherError: the server is unhealthy, or it was the `last` try and no other server was tried yet.
+            AskAnotherError: the server is unhealthy, or it was the `last` try and no other server was tried yet.
         """
         import openai
 
@@ -419,7 +425,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             replica.consecutive_failures += 1
             if outage is not None or replica.consecutive_failures > 1:  # once may be the request's fault
                 replica.mark_unhealthy(self._line(outage or error))
-            raise _AskAnotherError from error
+            raise AskAnotherError from error
         why = self._line(error)
         if has_died(error):
             why = f"the model at {replica.name} has died: {why}"
@@ -442,7 +448,3 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             text = f"{str(error.__cause__) or type(error.__cause__).__name__} ({type(error).__name__})"
         secrets = {self._key, *secrets_of({"base_url": self.base_url, "extra_body": self.extra_body})}
         return " ".join(redacted(text[:10_000], secrets).split())[:500]
-
-
-class _AskAnotherError(Exception):
-    """This server has no answer to a request; another one may."""

@@ -9,18 +9,23 @@ import logging
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from harness.api import Facts, Thread
 from harness.api.errors import SetupError
+from harness.extensions.openai.pace import Pace
+from harness.extensions.openai.refusals import lacks_model
 from harness.plugins.approvals import NeededApproval, NeedsApproval
 
 PROBE = 20.0  # seconds for a probe of a server
 KEY = "OPENAI_API_KEY"
 """The variable of the provider's own key."""
+WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length")
+"""Names of a model's context window in lists of models: vLLM's and SGLang's; OpenRouter's and Together's; Groq's;
+Mistral's and LM Studio's."""
 _HEADERS = ("OPENAI_CUSTOM_HEADERS", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")
 """Variables that the package `openai` sends with every request, wherever it goes."""
 _RETRY_AFTER = 30.0  # seconds after which one request tries an unhealthy server
@@ -28,6 +33,10 @@ _numbers = count()
 _REMEMBERED = 1024
 """Answers of a server that are remembered, for requests that wait behind them."""
 _log = logging.getLogger(__name__)
+
+
+class AskAnotherError(Exception):
+    """This server has no answer to a request; another one may."""
 
 
 class Replica:
@@ -47,6 +56,8 @@ class Replica:
         limits: model → tokens that it takes, as far as the server says so.
         works_on: how many requests it works on at once, if it says so.
         in_flight: requests that it has.
+        pace: how fast it is asked.
+        bounds_replies: whether it leaves as many tokens to a reply as the window has, where none are asked for.
     """
 
     def __init__(self, name: str, client: Any, slots: int) -> None:
@@ -60,7 +71,8 @@ class Replica:
         self.works_on: int | None = None
         self.in_flight = 0
         self._sent, self._answered = count(), deque[tuple[int, float]](maxlen=_REMEMBERED)
-        self._is_llama = False
+        self._is_llama = self.bounds_replies = False
+        self.pace = Pace()
         self.counts: Counter[str] = Counter()
 
     async def probe(self, timeout: float) -> list[str]:
@@ -77,9 +89,23 @@ class Replica:
         rows = data.get("data") if isinstance(data, dict) else None
         models = [r for r in rows or [] if isinstance(r, dict) and isinstance(r.get("id"), str)]
         self._is_llama = any(row.get("owned_by") == "llamacpp" for row in models)
-        limits = {r["id"]: r.get("max_model_len") for r in models}  # vLLM's and SGLang's word
+        limits = {r["id"]: next((r[word] for word in WINDOWS if r.get(word)), None) for r in models}
         self.limits = {name: limit for name, limit in limits.items() if type(limit) is int and limit > 2}
+        self.bounds_replies = any("max_model_len" in row for row in models)
         return [r["id"] for r in models]
+
+    async def refuses_model(self, model: str, timeout: float) -> bool:
+        """Whether it refuses a model. Not all list every name that they take, so one token is asked for where it lists
+        others."""
+        if not self.listed or model in self.listed:
+            return False
+        body = {"model": model, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
+        try:
+            async with asyncio.timeout(min(PROBE, timeout)):
+                await self.client.post("/chat/completions", cast_to=object, body=body)
+        except Exception as error:
+            return lacks_model(error)
+        return False
 
     async def read_slots(self, timeout: float) -> None:
         """Ask llama.cpp's server how many requests it works on at once (slots) and how many tokens each may have; send
@@ -112,6 +138,12 @@ class Replica:
             return ""
         slots = f"{self.works_on:,} slot{'s' * (self.works_on > 1)}"
         return f"{slots} (-np) of {tokens:,} tokens each, prompt and reply together (-c divided by -np)"
+
+    def most_tokens(self, model: str, body: Mapping[str, Any]) -> int | None:
+        """The most tokens of a reply to ask for, by the window that it lists: 0 leaves them to the server, as more were
+        asked for than any prompt leaves; None: as many as the body says."""
+        window, asked = self.limits.get(model), body.get("max_tokens")
+        return 0 if self.bounds_replies and window and type(asked) is int and asked >= window else None
 
     async def post(self, path: str, body: Any, timeout: float) -> object:
         """The JSON that the server answers. Raises what the client raises, and `TimeoutError`.
@@ -163,6 +195,7 @@ class Replica:
     def report(self) -> Facts:
         """What became of its requests, how often it became unhealthy, and why it is."""
         counts = {name: self.counts[name] for name in ("requests", "retries", "failures", "outages")}
+        counts |= {"rate_limited": limited} if (limited := self.counts["rate_limited"]) else {}
         return {"base_url": self.name, **counts, **({"unhealthy": self.unhealthy} if self.unhealthy else {})}
 
 

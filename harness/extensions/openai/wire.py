@@ -1,86 +1,30 @@
-"""What OpenAI-compatible servers send, read leniently: completions, error texts, how long to wait."""
+"""What OpenAI-compatible servers send, read leniently: completions and what they say of tokens."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import re
-import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from harness.api import Completion
-from harness.api.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError
+from harness.api.errors import RefusedError
 from harness.engines.reasoning import split_reasoning
 from harness.engines.tool_calls import calls_of, storable
 
 
 class GarbledError(Exception):
-    """The server said 200 and something that is not a chat completion; asking again may help."""
+    """The server said 200 and something that is not an answer of its model; asking again may help."""
 
 
-# OpenAI and vLLM: "maximum context length", "context_length_exceeded", "exceeds the context window"; vLLM also: "longer
-# than the maximum model length"; llama.cpp: "exceed_context_size_error", "available context size"; SGLang: "longer
-# than the model's context length", "exceeds the maximum allowed length"; gateways: "prompt is too long", "input token
-# count".
-_OVERFLOW = re.compile(
-    r"context[ _-]?(length|window|size)|maximum (model|allowed|input) length|prompt is too long"
-    r"|input token count|too many (input|prompt) tokens|trying to keep the first \d+ tokens",
-    re.IGNORECASE,
-)
-
-
-def _parts(error: Exception) -> tuple[int, str]:
-    """The HTTP status of an error and what the server says in it, bounded in length."""
-    return getattr(error, "status_code", 200), f"{error} {getattr(error, 'body', '')}"[:10_000]
-
-
-def overflows(error: Exception) -> bool:
-    """Whether an error says that the prompt does not fit the context window.
-
-    Credentials, unknown models and rate limits ("… tokens per minute") speak of other things.
-    """
-    status, text = _parts(error)
-    return status not in (401, 403, 404, 429) and bool(_OVERFLOW.search(text))
-
-
-# vLLM: "EngineCore encountered an issue", EngineDeadError; torch behind any server: "CUDA error: …". Memory that was
-# short for once ("CUDA out of memory") is none of them.
-_DEAD = re.compile(r"CUDA error|device-side assert|EngineDeadError|EngineCore encountered", re.IGNORECASE)
-# Statuses that say nothing about the request, besides those from 500 on: a gateway's, or of a server that is busy.
-_PASSING = {405, 408, 409, 421, 425, 426, 429, *range(500, 1000)}
-# DeepSeek: "Model Not Exist"; OpenAI and others: "model_not_found", "The model `x` does not exist"; OpenRouter:
-# "x is not a valid model ID".
-_NO_MODEL = re.compile(r"\bmodel\b.{0,200}?\bnot[ _](exist|found)|model_not_found|not a valid model", re.IGNORECASE)
-# OpenRouter: "requires moderation … was flagged"; Azure and others: "content policy", "content filter".
-_FLAGGED = re.compile(r"moderation|flagged|content[ _-]?(policy|filter|management)", re.IGNORECASE)
-
-
-def lacks_model(error: Exception) -> bool:
-    """Whether a server says that it has no model of that name."""
-    status, text = _parts(error)
-    return status == 404 or (status in (400, 422) and bool(_NO_MODEL.search(text)))
-
-
-def has_died(error: Exception) -> bool:
-    """Whether a server says that its model is gone for good, so that no retry can help."""
-    status, text = _parts(error)
-    return status >= 500 and bool(_DEAD.search(text))
-
-
-def refusal(error: Exception) -> type[EngineError] | None:
-    """What an HTTP error is to a request; None if a retry, or another server, may help."""
-    if overflows(error):
-        return ContextLengthError
-    status, text = _parts(error)
-    if status == 429 and "insufficient_quota" in text:
-        return EngineFatalError
-    if status == 403 and _FLAGGED.search(text):  # its own fault, not the key's
-        return RefusedError
-    if status in (401, 402, 403, 404, 407):
-        return EngineFatalError
-    return RefusedError if status >= 400 and status not in _PASSING else None
+REASONS = frozenset(
+    {
+        "stop", "length", "tool_calls", "function_call", "content_filter", "end_turn", "eos", "stop_sequence",
+        "eos_token", "max_tokens", "model_length", "tool_use", "repetition", "",
+    }
+)  # fmt: skip
+"""How a model ends a reply: OpenAI's words, Anthropic's (`end_turn`, `stop_sequence`, `max_tokens`, `tool_use`), TGI's
+(`eos_token`), Mistral's (`model_length`), vLLM's (`repetition`), and what gateways make of them. Any other word is of a
+server that could not go on: `error`, `abort`, `insufficient_system_resource`, …"""
 
 
 def unwritable(body: Mapping[str, Any]) -> RefusedError | None:
@@ -90,19 +34,6 @@ def unwritable(body: Mapping[str, Any]) -> RefusedError | None:
     except (ValueError, TypeError, RecursionError) as error:
         return RefusedError(f"the request cannot be written as JSON: {type(error).__name__}: {error}"[:500])
     return None
-
-
-def retry_after(headers: Mapping[str, str]) -> float:
-    """The seconds that a server asks to wait; 0 where it asks for none.
-
-    That is `retry-after-ms`, or `Retry-After` as seconds or a date.
-    """
-    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
-        with contextlib.suppress(KeyError, ValueError):
-            return max(0.0, float(headers[name]) / unit)
-    with contextlib.suppress(KeyError, ValueError, TypeError, OverflowError):
-        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
-    return 0.0
 
 
 def read_completion(data: Any, latency: float, constrained: bool = False, with_tools: bool = False) -> Completion:
@@ -116,12 +47,10 @@ def read_completion(data: Any, latency: float, constrained: bool = False, with_t
         with_tools: the model could call tools; else no call of it counts.
 
     Raises:
-        GarbledError: if there is no choice with a message in it.
+        GarbledError: if there is no choice with a message in it, or it is the failure of a server and no answer.
     """
-    if isinstance(data, dict) and data.get("error"):  # gateways wrap the error of a server behind them
-        raise GarbledError(f"an error behind HTTP 200: {str(data['error'])[:2000]}")
     try:
-        choice = data["choices"][0]
+        choice = _choice(data)
         message = choice["message"]
         content = message.get("content")
     except (KeyError, IndexError, TypeError, AttributeError) as error:
@@ -132,30 +61,53 @@ def read_completion(data: Any, latency: float, constrained: bool = False, with_t
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     if not isinstance(reasoning, str):
         reasoning, text = (None, text) if constrained else split_reasoning(text)
-    reason = choice.get("finish_reason")
-    return Completion(
+    return _answer(
+        data,
+        choice,
         text=storable(text),
         reasoning=storable(reasoning) if reasoning else None,
-        finish_reason=reason if isinstance(reason, str) else None,
         latency=latency,
         tool_calls=calls_of(message.get("tool_calls")) if with_tools else None,
-        **read_usage(data.get("usage")),
     )
 
 
 def read_text(data: Any, latency: float) -> Completion:
     """The JSON of `/v1/completions` as a Completion, its text as the model wrote it. Raises `GarbledError`."""
-    if isinstance(data, dict) and data.get("error"):
-        raise GarbledError(f"an error behind HTTP 200: {str(data['error'])[:2000]}")
     try:
-        choice = data["choices"][0]
-        text, reason = choice["text"], choice.get("finish_reason")
+        choice = _choice(data)
+        text = choice["text"]
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise GarbledError(f"the server's reply is not a completion: {str(data)[:200]!r}") from error
     if not isinstance(text, str):
         raise GarbledError(f"the server's completion is not text: {str(text)[:200]!r}")
+    return _answer(data, choice, text=storable(text), latency=latency)
+
+
+def _choice(data: Any) -> dict[str, Any]:
+    """The choice of a response. Raises `GarbledError` where it holds the error of a server behind this one, and what
+    indexing raises where there is none."""
+    _raise_error(data)
+    choice: dict[str, Any] = data["choices"][0]
+    _raise_error(choice)  # OpenRouter: in the choice, with the finish_reason "error"
+    return choice
+
+
+def _raise_error(place: Any) -> None:
+    if isinstance(place, dict) and place.get("error"):
+        raise GarbledError(f"an error behind HTTP 200: {str(place['error'])[:2000]}")
+
+
+def _answer(data: Any, choice: Mapping[str, Any], **said: Any) -> Completion:
+    """A completion. Raises `GarbledError` where the server could not go on, and what it says is not the model's."""
+    reason = choice.get("finish_reason")
     reason = reason if isinstance(reason, str) else None
-    return Completion(text=storable(text), finish_reason=reason, latency=latency, **read_usage(data.get("usage")))
+    if reason is not None and reason.lower() not in REASONS and not reason.lower().startswith("content_filter"):
+        raise GarbledError(f"the server ended the reply with finish_reason {reason[:100]!r}")
+    answer = Completion(finish_reason=reason, **said, **read_usage(data.get("usage")))
+    spoke = answer.text or answer.reasoning or choice.get("message", {}).get("tool_calls")
+    if not spoke and answer.output_tokens == 0 and not (reason or "").lower().startswith("content_filter"):
+        raise GarbledError("the server's reply is empty, of 0 tokens: its model has not answered")
+    return answer
 
 
 def _text(content: Any) -> str:
@@ -171,18 +123,34 @@ def _text(content: Any) -> str:
 
 
 def read_usage(usage: Any) -> dict[str, Any]:
+    """Counts of tokens, as they are billed; None for what the server does not say.
+
+    Some count reasoning beside the reply (Gemini and gateways before it): then `total_tokens` is more than the sum, and
+    output is all that is not prompt. Cached tokens are part of the input.
+    """
+
     def count(*places: tuple[Any, str]) -> int | None:
         numbers = (count_of(part.get(name)) for part, name in places if isinstance(part, dict))
         return next((n for n in numbers if n is not None), None)
 
     details = usage if isinstance(usage, dict) else {}
     prompt, completion = details.get("prompt_tokens_details"), details.get("completion_tokens_details")
+    read, written = (
+        count((usage, "prompt_tokens"), (usage, "input_tokens")),
+        count((usage, "completion_tokens"), (usage, "output_tokens")),
+    )
+    total = count((usage, "total_tokens"))
+    if total is not None and read is not None and total >= read + (written or 0):
+        written = total - read
     return {
-        "input_tokens": count((usage, "prompt_tokens"), (usage, "input_tokens")),
-        "output_tokens": count((usage, "completion_tokens"), (usage, "output_tokens")),
-        "cached_tokens": count((prompt, "cached_tokens"), (usage, "prompt_cache_hit_tokens")),
+        "input_tokens": read,
+        "output_tokens": written,
+        "cached_tokens": count(
+            (prompt, "cached_tokens"), (usage, "prompt_cache_hit_tokens"), (usage, "cached_tokens"),
+            (usage, "cache_read_input_tokens"),
+        ),
         "reasoning_tokens": count((completion, "reasoning_tokens"), (usage, "reasoning_tokens")),
-    }
+    }  # fmt: skip
 
 
 def count_of(number: Any) -> int | None:

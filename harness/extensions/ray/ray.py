@@ -81,6 +81,9 @@ class Ray(Executor, NeedsApproval):
         if plan.dedupe_calls:
             message = "dedupe_calls: true asks equal calls once, which only one process can know of"
             raise SetupError(message, hint="Give --executor local, or --set dedupe_calls=false.")
+        if alone := next((name for name in ("rpm", "tpm", "max_cost") if getattr(options, name) is not None), None):
+            message = f"{alone} bounds what one process asks for, and a Ray cluster has many"
+            raise SetupError(message, hint=f"Give --executor local, or leave {alone} out.")
         person = next((engine.model for engine in plan.engines.values() if engine.asks_people), None)
         if person is not None:
             message = f"{person} answers in a terminal, which workers of a Ray cluster do not have"

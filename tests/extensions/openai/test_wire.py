@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.engines.reasoning import split_reasoning
-from harness.extensions.openai.wire import GarbledError, overflows, read_completion, retry_after
+from harness.extensions.openai.refusals import overflows
+from harness.extensions.openai.waits import limited_for, retry_after
+from harness.extensions.openai.wire import GarbledError, read_completion
 from tests.helpers.fake_openai import chat
 
 
@@ -197,3 +199,68 @@ def test_retry_after_in_every_form(headers: dict[str, str], seconds: float) -> N
 
 def test_retry_after_as_a_date_to_come() -> None:
     assert retry_after({"retry-after": formatdate(4e9, usegmt=True)}) > 1e9
+
+
+@pytest.mark.parametrize(
+    ("text", "came"),
+    [
+        ("[THINK]hm[/THINK]Yes", ("hm", "Yes")),
+        ("<reasoning>hm</reasoning>\nYes", ("hm", "Yes")),
+        ("<thinking>\nhm", ("hm", "")),
+        ("◁think▷hm◁/think▷Yes", ("hm", "Yes")),
+        ("<|begin_of_thought|>hm<|end_of_thought|>Yes", ("hm", "Yes")),
+        (
+            "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Yes<|return|>",
+            ("hm", "Yes"),
+        ),
+        ("<|channel|>analysis<|message|>hm", ("hm", "")),
+        ("analysisWe should.assistantfinalYes", ("We should.", "Yes")),
+        ("analysisWell", (None, "analysisWell")),
+        ("I say [THINK] and <reasoning>.", (None, "I say [THINK] and <reasoning>.")),
+        ("<analysis>A prompt asked for it.</analysis>", (None, "<analysis>A prompt asked for it.</analysis>")),
+    ],
+)
+def test_thoughts_in_other_marks_are_thoughts(text: str, came: tuple[str | None, str]) -> None:
+    assert split_reasoning(text) == came
+
+
+@pytest.mark.parametrize(
+    ("headers", "text", "seconds"),
+    [
+        ({"retry-after": "2", "x-ratelimit-reset-requests": "9s"}, "", 2.0),
+        ({"x-ratelimit-reset-requests": "6m0s", "x-ratelimit-reset-tokens": "20ms"}, "", 360.0),
+        (
+            {
+                "x-ratelimit-reset-requests": "6m0s",
+                "x-ratelimit-remaining-requests": "5",
+                "x-ratelimit-reset-tokens": "1m30.5s",
+                "x-ratelimit-remaining-tokens": "0",
+            },
+            "",
+            90.5,
+        ),
+        ({"X-RateLimit-Reset": "12"}, "", 12.0),
+        (
+            {},
+            "Rate limit reached on requests per min. Limit: 3 / min. Please try again in 20s. Contact",
+            20.0,
+        ),
+        ({}, "on tokens per min. Limit: 10000 / min. Please try again in 6ms.", 0.006),
+        ({}, "Please try again in 1m26.4s.", 86.4),
+        ({}, "exceeded call rate limit. Please retry after 33 seconds.", 33.0),
+        ({}, "{'@type': 'RetryInfo', 'retryDelay': '41s'}", 41.0),
+        ({}, "Please retry later.", 0.0),
+        ({"x-ratelimit-reset": "never"}, "", 0.0),
+    ],
+)
+def test_how_long_a_limited_rate_lasts(headers: dict[str, str], text: str, seconds: float) -> None:
+    """github.com/n3d1117/chatgpt-telegram-bot/pull/341, github.com/openai/openai-node/issues/1108,
+    github.com/posit-dev/raghilda/pull/21."""
+    assert limited_for(headers, text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("form", ["{:.0f}", "{:.0f}000", "date"])
+def test_a_reset_as_a_time(form: str) -> None:
+    """OpenRouter gives milliseconds since 1970, Anthropic a date."""
+    value = "2200-01-01T00:00:00Z" if form == "date" else form.format(4e9)
+    assert limited_for({"x-ratelimit-reset": value}) > 1e8

@@ -1,0 +1,141 @@
+"""How requests are written for a server: what it has refused, and what it was sent in place of it ever since."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from harness.api import Completion
+
+OLD, NEW = "max_tokens", "max_completion_tokens"
+MOST_STOPS = 4
+"""Stops that OpenAI's API takes."""
+_NOT_TAKEN = (
+    r"not supported|unsupported|unrecognized|unknown|unexpected|not (?:permitted|allowed)|extra inputs|no longer"
+)
+# OpenAI and Azure: "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'
+# instead."; Azure before 2024-09: "Unrecognized request argument supplied: max_completion_tokens".
+_WORDS = {
+    word: re.compile(rf"\b{word}\b.{{0,80}}?(?:{_NOT_TAKEN})|(?:{_NOT_TAKEN}).{{0,80}}?\b{word}\b", re.IGNORECASE)
+    for word in (OLD, NEW)
+}
+# OpenAI: "Unsupported parameter: 'stop' is not supported with this model.", "array too long. Expected … maximum length
+# 4" with the param `stop`; Azure: "'$.stop' is invalid"; others: "at most 4 stop sequences".
+_STOPS = re.compile(r"['\"$.`]stop\b|\bstop[ _](?:sequences?|words?|strings?|parameter)", re.IGNORECASE)
+# Mistral: "Assistant message must have either content or tool_calls"; Anthropic: "all messages must have non-empty
+# content", "text content blocks must be non-empty"; Bedrock: "The content field in the Message object at messages.1 is
+# empty"; others: "content cannot be empty".
+_EMPTY = re.compile(
+    r"non-?empty|\bempty\b|\bblank\b|either content or tool_calls|content.{0,40}?required", re.IGNORECASE
+)
+
+
+@dataclass
+class Dialect:
+    """What one server takes; the first refusal of something teaches it.
+
+    Attributes:
+        system: `merge` puts the system message before the first message of the user.
+        empty_reply: what stands for an empty reply in a conversation where the server refuses empty ones.
+        word: its name for the most tokens of a reply.
+        most_stops: how many stops it takes; None: as many as there are.
+        fills: whether it refuses empty replies.
+    """
+
+    system: Literal["role", "merge"]
+    empty_reply: str
+    word: str = OLD
+    most_stops: int | None = None
+    fills: bool = False
+    _renamed: bool = False
+
+    def write(self, body: Mapping[str, Any], most: int | None) -> dict[str, Any]:
+        """The body as this server takes it.
+
+        Args:
+            body: with `max_tokens`.
+            most: the most tokens that the reply may have; 0: as many as the server finds room for; None: as `body`
+                says.
+        """
+        sent = dict(body)
+        asked = sent.pop(OLD, None)
+        if type(asked) is int and most != 0:
+            asked = asked if most is None else min(asked, most)
+        if asked is not None and most != 0:
+            sent[self.word if "messages" in sent else OLD] = asked
+        if self.most_stops is not None and "stop" in sent:
+            sent["stop"] = sent["stop"][: self.most_stops]
+            if not sent["stop"]:
+                del sent["stop"]
+        if "messages" in sent:
+            sent["messages"] = self._messages(sent["messages"])
+        return sent
+
+    def learn(self, error: Exception, sent: Mapping[str, Any]) -> bool:
+        """Whether the refusal of a request is of something that is written otherwise from now on."""
+        if getattr(error, "status_code", 0) not in (400, 422, 500):
+            return False
+        text = f"{error} {getattr(error, 'body', '')}"[:10_000]
+        before = (self.word, self.most_stops, self.fills)
+        word = next((name for name in (OLD, NEW) if name in sent), None)
+        stops = len(sent.get("stop", ()))
+        if word is not None and _WORDS[word].search(text):
+            if word == self.word and not self._renamed:
+                self.word, self._renamed = NEW if word == OLD else OLD, True
+            return word != self.word
+        if stops and _STOPS.search(text):
+            if self.most_stops is None or stops <= self.most_stops:
+                self.most_stops = MOST_STOPS if stops > MOST_STOPS else 0
+            return True
+        if not self.fills and any(_is_empty(one) for one in sent.get("messages", ())) and _EMPTY.search(text):
+            self.fills = True
+        return before != (self.word, self.most_stops, self.fills)
+
+    def cut(self, answer: Completion, body: Mapping[str, Any]) -> Completion:
+        """A reply up to the first of the stops that the server was not sent."""
+        stops: Sequence[str] = body.get("stop", ())
+        if self.most_stops is None or len(stops) <= self.most_stops:
+            return answer
+        ends = [(at, stop) for stop in stops if (at := answer.text.find(stop)) >= 0]
+        if not ends:
+            return answer
+        at, stop = min(ends)
+        kept = at + len(stop) if body.get("include_stop_str_in_output") else at
+        return replace(answer, text=answer.text[:kept], finish_reason="stop")
+
+    def _messages(self, messages: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+        written = [self._message(one) if one["role"] == "assistant" and not one["content"] else one for one in messages]
+        if self.system == "merge" and written and written[0]["role"] == "system":
+            first, *others = written
+            if others and others[0]["role"] == "user":
+                both = f"{first['content']}\n\n{others[0]['content']}"
+                return [{**others[0], "content": both}, *others[1:]]
+            return [{**first, "role": "user"}, *others]
+        return written
+
+    def _message(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        """An assistant's message without text."""
+        if message.get("tool_calls"):
+            return {**message, "content": None}
+        return {**message, "content": self.empty_reply} if self.fills else message
+
+
+def _is_empty(message: Mapping[str, Any]) -> bool:
+    return message["role"] == "assistant" and not message["content"] and not message.get("tool_calls")
+
+
+def advice(error: Exception) -> str:
+    """What to change where a server refuses a parameter that the harness does not change by itself; "" for others."""
+    text = f"{error} {getattr(error, 'body', '')}"[:10_000]
+    if re.search(r"system role|role.{0,20}?system|roles? must alternate|got system", text, re.IGNORECASE):
+        return "the model's chat template has no system role: --model_args system=merge puts it into the first message"
+    for word in ("temperature", "top_p", "presence_penalty", "frequency_penalty", "top_k", "min_p"):
+        if re.search(
+            rf"\b{word}\b.{{0,80}}?(?:{_NOT_TAKEN}|does not support)|(?:{_NOT_TAKEN}).{{0,80}}?\b{word}\b", text
+        ):
+            return f"--gen_kwargs {word}=null leaves it out"
+    if re.search(rf"(?:{_NOT_TAKEN}).{{0,80}}?\bseed\b|\bseed\b.{{0,80}}?(?:{_NOT_TAKEN})", text, re.IGNORECASE):
+        return "--model_args send_seed=false leaves it out"
+    return ""
