@@ -45,7 +45,7 @@ class Budget:
         if span is not None and not (type(span) in (int, float) and 0 < span <= MAX_BUDGET):
             raise SetupError(f"max_time must be a number of seconds above 0, found {span!r:.40}")
         usd = self.max_cost
-        if usd is not None and not (type(usd) in (int, float) and 0 < usd <= LARGEST):
+        if usd is not None and not (type(usd) in (int, float) and 0 < usd <= MAX_BUDGET):
             raise SetupError(f"max_cost must be a number of USD above 0, found {usd!r:.40}")
 
 

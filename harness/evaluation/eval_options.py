@@ -39,6 +39,9 @@ class EvalOptions(TypedDict, total=False):
     max_calls: int | None
     max_tokens_total: int | None
     max_time: float | None
+    max_cost: float | None
+    rpm: int | None
+    tpm: int | None
     use_cache: str | Path | None
     log_samples: bool
     log_requests: bool

@@ -15,8 +15,8 @@ from harness.api.errors import DataError, near
 from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.plugins.manifests import report_part
-from harness.tables import EpisodeScore, HeadlineSpec, ResultRow, Table, TableSpec, build, rows
 from harness.report.provenance import who_answered
+from harness.tables import EpisodeScore, HeadlineSpec, ResultRow, Table, TableSpec, build, rows
 from harness.tables.spec import as_tuple
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ def test_another_name_is_said_under_every_table(tmp_path: Path) -> None:
     with FakeOpenAI(named("fake-2026-11-01")) as server:
         done = play(tmp_path / "run", server)
         line = f"Asked for fake, the server says who answered: fake-2026-11-01 in {len(server.bodies)} replies."
-    assert notes(done) == [line] == notes(harness.Run.load(tmp_path / "run", TOY))
+    assert notes(done) == [line] == notes(harness.load_run(tmp_path / "run", TOY))
     assert line in (tmp_path / "run" / "tables.md").read_text()
 
 
