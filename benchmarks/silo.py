@@ -68,7 +68,7 @@ def work_talk(rounds: int, repeats: int, tools: int = 0) -> Row:
     spec: dict[str, Any] = {
         "name": "talk",
         "extends": "silo_bench",
-        "protocol": {"channel": "mailbox", "max_rounds": rounds, "calls": "tools" if tools else "text"},
+        "protocol": {"channel": "mailbox", "max_rounds": rounds, "reply_via": "tool_calls" if tools else "text"},
         "task": {"agents": 10},
         "matrix": {"problem": ["global_maximum"], "agents": None, "protocol": None},
         "tables": [],

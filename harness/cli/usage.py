@@ -35,7 +35,7 @@ class Parser(argparse.ArgumentParser):
     words: Sequence[str] | None = None
 
     def __init__(self, *, needs: str | None = None, **settings: Any) -> None:
-        super().__init__(formatter_class=_Help, add_help=False, **settings)
+        super().__init__(formatter_class=_Help, add_help=False, allow_abbrev=False, **settings)
         self._positionals.title = "arguments"
         if needs is not None:
             self.usage = " ".join(filter(None, (self.prog, needs, "[options]")))
@@ -74,7 +74,7 @@ class Parser(argparse.ArgumentParser):
             name = arg.partition("=")[0]
             if len(name) > 2 and name[1].isalpha() and name.startswith("-") and f"-{name}" in options:
                 self.error(f"unknown option {name}. Did you mean -{name}?")
-            if name.startswith("--") and " " not in name and not any(option.startswith(name) for option in options):
+            if name.startswith("--") and " " not in name and name not in options:
                 from harness.cli.usage_errors import unknown_option
 
                 self.error(unknown_option(name, options))

@@ -214,3 +214,10 @@ def test_a_long_name_is_cut_and_stays_one_run(tmp_path: Path, spec: str, model: 
     names = [run.folder.name for run in runs]
     assert names[0] == names[1] != names[2] and all(len(name.encode()) <= 200 for name in names)
     assert load_run(runs[0].folder, project).scores
+
+
+@pytest.mark.parametrize(("short", "whole"), [("--max_call", "--max_calls"), ("--overw", "--overwrite")])
+def test_an_option_is_written_in_full(short: str, whole: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An abbreviation could replace a run, and would change its meaning with the next option of that beginning."""
+    code, _, err = invoke(capsys, "eval", "--spec", "agentsnet_quick", short, "3")
+    assert code == 2 and f"unknown option {short}. Did you mean {whole}" in err
