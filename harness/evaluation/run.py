@@ -43,9 +43,9 @@ class Run:
     """
 
     folder: Path
-    meta: Mapping[str, Any]
-    spec: Spec
-    scores: list[EpisodeScore]
+    meta: Mapping[str, Any] = field(repr=False)
+    spec: Spec = field(repr=False)
+    scores: list[EpisodeScore] = field(repr=False)
     metrics: Mapping[str, Metric] = field(repr=False)
     project: Project | None = field(default=None, repr=False)
     unfinished: str = ""

@@ -246,7 +246,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             raise RefusedError(f"{error}; {why}") from error
 
     def _note(self, thread: Thread, body: Mapping[str, Any], answer: Completion) -> Completion:
-        """The answer, cut where the server was not told to stop."""
+        """The answer, cut at the stops that were not sent to the server."""
         self._served.check_prompt(thread, answer)
         return self._dialect.cut(answer, body)
 

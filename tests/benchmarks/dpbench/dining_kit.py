@@ -61,7 +61,7 @@ def throughput(played: Drive) -> float:
 
 
 def fairness(played: Drive) -> float:
-    """One minus the normalized Gini coefficient, from the differences of all pairs; 1 if nobody has eaten."""
+    """One minus the normalized Gini coefficient, from the differences of all pairs; 1 if no philosopher has eaten."""
     eaten = meals(played)
     n, total = len(eaten), sum(eaten)
     gini = sum(abs(a - b) for a in eaten for b in eaten) / (2 * n * total) if total else 0.0

@@ -13,6 +13,7 @@ from mypy import api as mypy
 
 import harness
 import harness.api
+from harness.config.project import find
 from harness.evaluation import post_run
 from harness.evaluation.eval_options import EvalOptions
 from harness.runtime.options import Options
@@ -119,3 +120,8 @@ def test_an_editor_completes_options_and_knows_what_a_run_holds(tmp_path: Path) 
     assert not problems
     lines = [line.removeprefix(f"{program}:") for line in printed.splitlines() if " defined in " not in line]
     assert lines == SEEN.strip().splitlines(), printed
+
+
+def test_a_run_prints_as_one_line(tmp_path: Path) -> None:
+    run = harness.evaluate("agentsnet_quick", output_path=tmp_path / "run", project=find(ROOT), limit=1)
+    assert repr(run) == f"Run(folder={tmp_path / 'run'!r}, unfinished='')"
