@@ -227,7 +227,7 @@ SHIP = {
     "test_no_board_ranks_a_run_without_an_answer",
     "test_options_that_an_extension_cannot_add_do_not_stop_a_run",
     "test_programs_of_models_are_asked_about_when_they_run",
-    "test_the_first_screen_says_what_share_was_answered_and_read_and_why_not",
+    "test_the_first_screen_says_what_share_was_parsed_and_why_not",
     "test_the_options_of_eval_stand_in_groups",
     "test_the_other_agents_do_what_they_do_in_the_run",
     "test_the_question_shows_the_whole_command_and_leads_with_it",

@@ -137,7 +137,8 @@ def test_a_run_whose_metric_is_gone_prints_the_others(
     head = f"metrics: [score, length], headline: {{metric: {headline}}}"
     spec = f"{{extends: arithmetic, name: loud, {head}, tables: {tables}}}"
     Path("loud.yaml").write_text(spec)
-    assert play("r") == 0 and capsys.readouterr().out
+    assert play("r") == 0, capsys.readouterr().err
+    assert capsys.readouterr().out
     assert json.loads(Path("r/run.json").read_text())["extensions"]["echo"]["metrics"] == ["length"]
     lose(package)
     with warnings.catch_warnings():
@@ -151,7 +152,7 @@ def test_a_run_whose_metric_is_gone_prints_the_others(
 def test_a_run_all_of_whose_metrics_are_gone_says_what_to_install(package: Path, capsys: Capture) -> None:
     bring(package, {"metrics/length.py": METRIC})
     Path("loud.yaml").write_text("{extends: arithmetic, name: loud, metrics: [length], headline: null, tables: null}")
-    assert play("r") == 0
+    assert play("r") == 0, capsys.readouterr().err
     lose(package)
     assert main(["report", "r"]) == 2
     assert "there is no number to show: this run used the extension echo" in capsys.readouterr().err
@@ -161,7 +162,7 @@ def test_a_run_whose_task_is_gone_prints_its_scores(package: Path, capsys: Captu
     task = Path(__file__).parents[3] / "registry" / "tasks" / "arithmetic.py"
     bring(package, {"registry/tasks/sums.py": task.read_text()})
     Path("loud.yaml").write_text("{extends: arithmetic, name: loud, task: {use: sums, terms: '${terms}'}}")
-    assert play("r") == 0
+    assert play("r") == 0, capsys.readouterr().err
     lose(package)
     for words in (["report", "r"], ["leaderboard", "r"], ["report", "r", "--format", "html"]):
         with warnings.catch_warnings():
