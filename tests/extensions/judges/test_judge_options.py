@@ -12,5 +12,5 @@ def test_an_editor_knows_the_options_of_judges() -> None:
 
 
 def test_a_misspelled_one_names_the_nearest() -> None:
-    with pytest.raises(TypeError, match="no option 'juge'. Did you mean judge"):
+    with pytest.raises(TypeError, match=r"no option 'juge'\. Did you mean judge"):
         harness.evaluate("arithmetic", juge="mock")  # type: ignore[call-arg]
