@@ -366,12 +366,12 @@ def test_numbers_that_decoding_may_write_are_those_between_the_bounds(low: int, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["text", "tools"])
+@pytest.mark.parametrize("form", ["text", "tool_calls"])
 def test_groups_submit_answers_with_fields(form: str, tmp_path: Path) -> None:
     def answer(request: Request) -> Completion:
         assert request.reply is not None
         action = request.reply.examples[-2]
-        if form == "tools":
+        if form == "tool_calls":
             [tool] = [tool for tool in request.tools if tool["name"] == "submit_result"]
             assert "confidence" in tool["parameters"]["properties"]
             return calls(*({"id": "1", **one} for one in request.reply.calls_of([action[-1]])))

@@ -388,7 +388,7 @@ def test_policies_play_on_as_before(tmp_path: Path) -> None:
     for spec, more in (("silo_quick", SMALL), ("mas_quick", ["protocol.reply_via=tool_calls", "matrix.agents=[3]"])):
         runs = [
             harness.evaluate(spec, overrides=[*more, f"protocol.reply_via={how}"], output_path=tmp_path / spec / how)
-            for how in ("text", "tools")
+            for how in ("text", "tool_calls")
         ]
         assert [s.numbers for s in runs[0].scores] == [s.numbers for s in runs[1].scores]
 
@@ -437,14 +437,14 @@ def test_a_group_alone_is_offered_tools(name: str, text: str, syntax: str, tmp_p
         "extends": name,
         "name": "mixed",
         "agents": seats,
-        "protocol": {"calls": {"caller": "tools"}, "max_rounds": 2},
+        "protocol": {"reply_via": {"caller": "tool_calls"}, "max_rounds": 2},
     }
     run = harness.evaluate({**body, "matrix": where}, Caller(), output_path=tmp_path)
     assert not run.failed and {score.numbers["parse_failures"] for score in run.scores} == {0}
     assert set(asked) == {(True, False), (False, True)}
 
     with pytest.raises(SpecError, match="names a group 'callers' that `agents:` does not have") as caught:
-        harness.evaluate({**body, "protocol": {"calls": {"callers": "tools"}}, "matrix": where}, Caller())
+        harness.evaluate({**body, "protocol": {"reply_via": {"callers": "tool_calls"}}, "matrix": where}, Caller())
     assert "Did you mean caller?" in str(caught.value)
 
 

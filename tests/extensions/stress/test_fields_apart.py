@@ -38,7 +38,8 @@ PIECES = st.lists(
 def test_the_text_of_a_field_is_no_other_field(name: str, style: str, piece: str) -> None:
     form: Any = FORMS[name][0]
     act, said = form.split(form.examples[0])
-    texts = {one.name: f"so {piece}"[:60] for one in form.beside if one.schema.get("type") == "string"}
+    # Not "so …": a line that begins with "so the answer is" is a conclusion, and not the text of a field above it.
+    texts = {one.name: f"since {piece}"[:60] for one in form.beside if one.schema.get("type") == "string"}
     meant = form.compose(act, {**said, **texts})
     text = BY_NAME[style].write(Meant(form, meant, form.examples[-1]))
     if text is None:
