@@ -200,12 +200,13 @@ def test_no_episode_waits_for_a_worker_that_answers_nothing(tmp_path: Path) -> N
 
     async def answer(request: Request) -> str:
         import asyncio
+        from contextlib import suppress
         from time import monotonic
 
-        if not slow.exists():
-            slow.write_text(str(os.getpid()))
+        with suppress(FileExistsError), slow.open("x") as file:  # one of the two, also when both start at once
+            file.write(str(os.getpid()))
         if slow.read_text() == str(os.getpid()):
-            until = monotonic() + 60
+            until = monotonic() + 600
             while len(set(log.read_text().split() if log.exists() else ())) < 7:
                 await asyncio.sleep(0.01)
                 if monotonic() > until:
