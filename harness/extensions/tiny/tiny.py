@@ -132,8 +132,7 @@ class Tiny(Engine, CallsTools, ContinuesText):
     async def close(self) -> None:
         """End the server and wait for its end."""
         if self._client is not None:
-            await self._client.close()
-            self._client = None
+            await self._client.close()  # its report is still asked for
         server, self._server = self._server, None
         if server is not None:
             server.kill()  # it has nothing to save

@@ -55,6 +55,7 @@ def test_a_file_of_ones_own_is_played_and_its_digest_recorded(tmp_path: Path, mo
     assert "Small" in done.stdout and "4 turns, 100 % answered, 100 % read" in done.stderr
     run = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))
     assert run["engine_args"]["model"]["weights"] == hashlib.sha256(b"GGUF").hexdigest()
+    assert run["engines"]["model"]["requests"] == 4
 
 
 def test_a_run_whose_server_was_killed_says_so_and_goes_on_with_the_same_command(tmp_path: Path, model: Path) -> None:
