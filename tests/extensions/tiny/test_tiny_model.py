@@ -55,7 +55,7 @@ def journal(folder: Path) -> dict[str, list[Any]]:
         ("tiny", ()),
         ("dpbench_quick", ("matrix.condition=[sim3nc]", "repeats=1", "constrained=true")),
         ("silo_quick", ("matrix.agents=[2]", "matrix.problem=[global_maximum]", "protocol.max_rounds=2")),
-        ("agentsnet_quick", ("matrix.size=[4]", "protocol.rounds=1")),
+        ("agentsnet_quick", ("matrix.problem=[consensus]", "matrix.graphs=[small_world]", "protocol.rounds=1")),
     ],
 )
 def test_the_model_plays_every_family(spec: str, overrides: tuple[str, ...], tmp_path: Path) -> None:
