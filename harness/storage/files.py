@@ -144,3 +144,9 @@ def json_object(raw: bytes, path: Path, number: int | None = None) -> dict[str, 
         hint = DAMAGED if number else None
         raise DataError("not a JSON object: the file is damaged", place=Place(str(path), number or 1, 1), hint=hint)
     return line
+
+
+def cache_folder() -> Path:
+    """Where the user keeps what programs can make again (`XDG_CACHE_HOME`, by default ~/.cache)."""
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(home) if Path(home).is_absolute() else Path.home() / ".cache") / "mas-eval-harness"

@@ -32,6 +32,7 @@ from tests.helpers.fake_openai import FakeOpenAI
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 FENCE = re.compile(r"(?:<!-- (?P<note>[^>]*?) -->\n)?```(?P<kind>\w+)\n(?P<body>.*?)```", re.DOTALL)
+OTHER_GROUPS = ("--model vllm", "--model tiny", "--executor ray")
 ELSEWHERE = ("pip ", "pytest", ".ci/", "python benchmarks/", "export ", "vllm serve")
 
 
@@ -99,7 +100,7 @@ def outputs(page: Path, where: Path, server: str) -> list[str]:
         target.write_text(body)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "none"}
     for line in commands(page):
-        if line.startswith(ELSEWHERE) or "--model vllm" in line or "--executor ray" in line:
+        if line.startswith(ELSEWHERE) or any(one in line for one in OTHER_GROUPS):
             continue
         if line.startswith("cd "):
             where = where / line.removeprefix("cd ").strip()

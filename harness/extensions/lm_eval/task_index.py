@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from harness.api.errors import DataError, HarnessError, PluginError
 from harness.storage import write_atomically
+from harness.storage.files import cache_folder
 
 from . import _package
 from ._yaml_files import defined, references, yaml_files
@@ -91,12 +92,6 @@ def _lacking(known: Mapping[str, TaskEntry], wanted: Iterable[str]) -> tuple[str
 def _of_package(wanted: tuple[str, ...] | None) -> dict[str, TaskEntry]:
     """The names of the package, or at least those `wanted`; read once a process."""
     return _of(_package.folder().resolve(), wanted)
-
-
-def cache_folder() -> Path:
-    """Where the user keeps what programs can make again (`XDG_CACHE_HOME`, by default ~/.cache)."""
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(home) if Path(home).is_absolute() else Path.home() / ".cache") / "mas-eval-harness"
 
 
 def kept_file(root: Path) -> Path:
