@@ -85,6 +85,9 @@ class Completion:
 
     `tool_calls` are the model's calls of `Reply.tools`, each with the texts "id", "name" and "arguments" (JSON, if the
     model wrote valid JSON); None if it made none.
+
+    `request_digest` is what the call is known by (`harness.engines.call_keys`), in hexadecimal; `reused_from` is the
+    run in which it was asked, if that is another one (`--reuse`).
     """
 
     text: str
@@ -99,6 +102,8 @@ class Completion:
     cost: float | None = None
     likelihoods: Sequence[Sequence[float | bool]] | None = None
     tool_calls: Sequence[Mapping[str, str]] | None = None
+    request_digest: str | None = None
+    reused_from: str | None = None
 
     @property
     def shown(self) -> str:

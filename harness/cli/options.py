@@ -16,8 +16,8 @@ LIMITS = ("max_concurrency", "max_calls", "max_tokens_total", "max_cost", "rpm",
 OUTPUT = ("output_path", "resume", "overwrite", "log_samples", "log_requests")
 """Options of a run by their group in `--help`; the rest is under `more`."""
 ASKING = (
-    *("overwrite", "max_concurrency", "max_calls", "max_tokens_total", "max_time", "use_cache", "log_samples"),
-    *("log_requests", "sequential_engines", "max_error_rate"),
+    *("overwrite", "max_concurrency", "max_calls", "max_tokens_total", "max_time", "use_cache", "reuse"),
+    *("log_samples", "log_requests", "sequential_engines", "max_error_rate"),
 )
 """The options of a run that asks engines about a finished one."""
 SPEC = ("spec", "set", "limit", "seed", "repeats", "data_dir")

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import json
 import sqlite3
 from dataclasses import asdict
-from itertools import product
 from pathlib import Path
 from typing import Any
 
-from harness.api import Completion, Engine, Facts, Request, Thread
+from harness.api import Completion, Engine, Facts, Request
 from harness.api.errors import DataError, StorageError
+from harness.engines.call_keys import CallKeys
 from harness.engines.gate import Wrapper
 
 
@@ -44,7 +43,7 @@ class Cache(Wrapper):
         super().__init__(inner)
         self.path, self.share = Path(path), share
         self.hits = self.misses = 0
-        self._places: list[bytes] = []
+        self._keys: CallKeys | None = None
         self._pending: dict[bytes, asyncio.Future[Completion]] = {}
         self._base: sqlite3.Connection | None = None
         self._failure: StorageError | None = None
@@ -56,7 +55,7 @@ class Cache(Wrapper):
             DataError: if the file cannot be made or is not a cache.
         """
         await self.inner.start()
-        self._places = self._identities()
+        self._keys = CallKeys(self.engine, location=not self.share)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Autocommit with a write-ahead log: a write costs microseconds and other processes may read meanwhile.
@@ -72,7 +71,8 @@ class Cache(Wrapper):
         """Raises `StorageError` if the file can be read or written no more."""
         if self._failure is not None:
             raise self._failure
-        keys = self._keys(request)
+        assert self._keys is not None, "start() first"
+        keys = self._keys.of(request)
         while (pending := self._pending.get(keys[0])) is not None:
             try:
                 answer = await asyncio.shield(pending)
@@ -126,25 +126,6 @@ class Cache(Wrapper):
             self._failure = StorageError(f"the response cache {self.path} fails: {error}", hint=hint)
             raise self._failure from error
 
-    def _identities(self) -> list[bytes]:
-        """What the engine is, at each of the places where it is."""
-        facts = {"engine": type(self.engine).__qualname__, **self.engine.identity(location=not self.share)}
-        several = {name: facts[name] for name in self.engine.location if isinstance(facts.get(name), list | tuple)}
-        return [
-            _canonical({**facts, **dict(zip(several, places, strict=True))})
-            for places in sorted(product(*several.values()), key=repr)
-        ]
-
-    def _keys(self, request: Request) -> list[bytes]:
-        history, call = _history(request.thread), request.key
-        if request.prefill or not request.thread.chat:
-            call += [request.prefill, request.thread.chat]
-        if request.thread.verbatim and request.thread.chat and type(request) is Request:  # others have no reply
-            call.append("verbatim")
-        if request.tools:
-            call += ["tools", request.tools]
-        return [hashlib.sha256(history + _canonical([place, *call])).digest() for place in self._places]
-
 
 def as_json(answer: Completion) -> dict[str, Any]:
     """What there is of a completion."""
@@ -156,19 +137,3 @@ def _read(answer: Any) -> Completion | None:
         return Completion(**json.loads(answer))
     except (ValueError, TypeError, RecursionError):
         return None
-
-
-def _canonical(value: Any) -> bytes:
-    """The same bytes for equal JSON values, whatever the order of their keys."""
-    return json.dumps(value, sort_keys=True, default=repr).encode()
-
-
-def _history(thread: Thread) -> bytes:
-    """A digest of the thread's messages that only reads those added since the last call."""
-    done, running = thread.memo.get("history") or (0, hashlib.sha256())
-    if done < len(thread.messages):
-        running = running.copy()
-        for message in thread.messages[done:]:
-            running.update(_canonical(message) + b"\n")
-        thread.memo["history"] = (len(thread.messages), running)
-    return running.digest()

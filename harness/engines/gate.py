@@ -12,13 +12,14 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Request
 from harness.api.errors import BudgetSpentError, ContextLengthError, EngineError, EngineFatalError, SetupError
 from harness.engines.budget import Usage
+from harness.engines.call_keys import CallKeys
 from harness.engines.priority import PriorityGate
 
 if TYPE_CHECKING:
@@ -207,6 +208,7 @@ class Gate(Wrapper):
         self._last: deque[bool] = deque(maxlen=self.WINDOW)
         self._failed = self._unanswered = 0
         self._awake, self._to_close = False, self.switcher is None
+        self._keys: CallKeys | None = None
         self.keep: Callable[[Engine], bool] = lambda engine: False
 
     @property
@@ -293,6 +295,7 @@ class Gate(Wrapper):
                     else:
                         self.usage.calls += 1
                     answer = await request.send(self.inner)
+                    answer = replace(answer, request_digest=self._digest(request))
                 finally:
                     if self.switcher is not None:
                         self.switcher.leave()
@@ -313,6 +316,11 @@ class Gate(Wrapper):
             if self.rate is not None:
                 self.rate.give(answer)
             self._queue.leave()
+
+    def _digest(self, request: Request) -> str:
+        if self._keys is None:  # the engine is started, and knows what it is
+            self._keys = CallKeys(self.engine, location=False)
+        return self._keys.digest(request)
 
     def _count_failure(self, error: EngineError) -> None:
         """Count a failure, and give the engine up where it is one too many."""

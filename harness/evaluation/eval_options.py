@@ -43,6 +43,7 @@ class EvalOptions(TypedDict, total=False):
     rpm: int | None
     tpm: int | None
     use_cache: str | Path | None
+    reuse: str | Path | None
     log_samples: bool
     log_requests: bool
     sequential_engines: bool

@@ -121,6 +121,10 @@ def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     _refuse_idle_models(run.plan)
     for one in run.after:
         one.check(run.plan, run.survey.cases, run.options)
+    if run.options.reuse is not None:
+        from harness.engines import recorded_calls
+
+        recorded_calls.check(run.options.reuse, run.folder)
     if any(isinstance(engine, Replays) for engine in run.plan.engines.values()):
         from harness.runtime.resume_checks import check_replay  # what only a replay needs
 

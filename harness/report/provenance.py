@@ -71,24 +71,43 @@ def as_table(runs: Sequence[tuple[str, Mapping[str, str]]]) -> Table:
 
 
 def who_answered(meta: Mapping[str, Any]) -> Iterator[str]:
-    """What servers state of the models that answered, where it is not what was asked for; and of prompts they cut.
+    """What servers state of the models that answered, where it is not what was asked for; of prompts they cut; and of
+    replies that other runs have heard (`--reuse`).
 
     Args:
         meta: the content of run.json, with the reports of all its processes.
     """
     reports = [_mapping(record, "engines") for record in (*_list(meta, "earlier"), meta)]
     for engine in dict.fromkeys(name for report in reports for name in report):
-        named, cut = Counter[str](), 0
-        for report in (_mapping(one, engine) for one in reports):
-            named.update({text(name): n for name, n in _mapping(report, "answered_as").items() if type(n) is int})
+        named, runs, cut = Counter[str](), Counter[str](), 0
+        for report in (of for one in reports for of in _by_process(_mapping(one, engine))):
+            named.update(_counts(report, "answered_as"))
+            runs.update(_counts(report, "calls_reused"))
             cut += report["prompts_cut"] if type(report.get("prompts_cut")) is int else 0
         asked = text(_mapping(_mapping(meta, "engine_args"), engine).get("model") or "")
         if len(named) > 1 or (named and asked and next(iter(named)).partition(" (")[0] != asked):
             listed = ", ".join(f"{name} in {count:,}" for name, count in named.most_common(_NAMES))
-            more = f", and {len(named) - _NAMES} more names" if len(named) > _NAMES else ""
-            yield f"Asked for {asked or engine}, the server says who answered: {listed} replies{more}."
+            yield f"Asked for {asked or engine}, the server says who answered: {listed} replies{_more(named, 'names')}."
         if cut:
             yield f"The server of {asked or engine} cut {cut:,} long prompts: their tokens grew no more."
+        if runs:
+            listed = ", ".join(run for run, _ in runs.most_common(_NAMES))
+            listed += _more(runs, "runs")
+            yield f"{runs.total():,} replies of {asked or engine} are those of earlier runs: {listed}."
+
+
+def _by_process(report: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """An engine's report, or those of the workers in it."""
+    workers = [one for name, one in report.items() if name.startswith("worker ") and isinstance(one, Mapping)]
+    yield from workers or (report,)
+
+
+def _counts(report: Mapping[str, Any], key: str) -> dict[str, int]:
+    return {text(name): n for name, n in _mapping(report, key).items() if type(n) is int}
+
+
+def _more(named: Counter[str], what: str) -> str:
+    return f", and {len(named) - _NAMES} more {what}" if len(named) > _NAMES else ""
 
 
 def _list(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:

@@ -14,7 +14,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import storage
 from harness.api import Case, Engine, Episode, Facts, Move, Outcome, Replays
@@ -33,6 +33,9 @@ from harness.runtime.seats import seats
 from harness.runtime.steps import Steps
 from harness.storage.error_log import ERRORS, ErrorLog
 from harness.tables import EpisodeScore
+
+if TYPE_CHECKING:
+    from harness.engines.recorded_calls import RecordedCalls
 
 _log = logging.getLogger(__name__)
 _NEW_OBJECTS = 10_000
@@ -64,6 +67,7 @@ class Episodes:
         self.stop, self.gates = Stop(goes_on=alone), dict[str, Gate]()
         self.playing: set[asyncio.Task[None] | None] = set()
         self.spent: BudgetSpentError | None = None
+        self.recorded: RecordedCalls | None = None
         self.shares = self.plan.dedupe_calls
         self.pending = storage.PendingFailures()
         self._on_end: dict[str, Callable[[], None]] = {}
@@ -155,6 +159,10 @@ class Episodes:
             log = stack.enter_context(contextlib.closing(RequestLog(self._file("requests.jsonl"))))
         if any(engine.confined for engine in self.plan.engines.values()):
             stack.enter_context(confined(self.options.sandbox))
+        if self.options.reuse is not None and self.plan.engines:
+            from harness.engines.recorded_calls import RecordedCalls
+
+            self.recorded = RecordedCalls(self.options.reuse, self.folder)
         switcher = None
         if self.options.sequential_engines:
             from harness.engines.switcher import EngineSwitcher
@@ -193,6 +201,10 @@ class Episodes:
         self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known, adapts=adapts)
         gate.rate = self.options.pace
         gated: Wrapper = gate
+        if self.recorded is not None:
+            from harness.engines.recorded_calls import Recorded
+
+            caches.append(gated := Recorded(gated, self.recorded))
         if self.options.use_cache or self.shares:
             from harness.engines.cache import Cache
 

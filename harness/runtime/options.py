@@ -32,6 +32,8 @@ class Options:
         tpm: use at most N tokens a minute, input and output, of each engine.
         max_time: send no new request after this time: 90 (seconds), 30m, 8h, 2d; in Python seconds.
         use_cache: keep model responses in this file and use them again.
+        reuse: take what the runs in this folder have asked already, in the same words, of the same model with the same
+            sampling and seed, from their journals: only the rest is asked.
         log_samples: also write whole conversations to samples.jsonl.
         log_requests: also write every raw exchange with a model to requests.jsonl.
         sequential_engines: start one engine at a time, if they do not all fit.
@@ -58,6 +60,7 @@ class Options:
     tpm: int | None = None
     max_time: float | None = None
     use_cache: Path | None = None
+    reuse: Path | None = None
     log_samples: bool = False
     log_requests: bool = False
     sequential_engines: bool = False
@@ -67,7 +70,7 @@ class Options:
     sandbox: Literal["process", "bwrap", "weaker"] = "process"
 
     def __post_init__(self) -> None:
-        for name in ("output_path", "use_cache"):
+        for name in ("output_path", "use_cache", "reuse"):
             value = getattr(self, name)
             object.__setattr__(self, name, Path(value) if value else None)
         for name in ("rpm", "tpm"):

@@ -154,7 +154,9 @@ class Work:
 
     def may_be_free(self, job: Job) -> bool:
         """Whether an episode may end without anything new being asked."""
-        has_answers = self.options.use_cache or self.plan.dedupe_calls or episode_id(*job) in self.moves
+        has_answers = (
+            self.options.use_cache or self.options.reuse or self.plan.dedupe_calls or episode_id(*job) in self.moves
+        )
         return bool(has_answers) or all(group.policy is not None for group in job[0].groups)
 
 

@@ -316,7 +316,8 @@ def _config(work: Work) -> bytes:
 
     plan, options = work.plan, work.options
     cache = options.use_cache.resolve() if options.use_cache else None
-    options = replace(options, use_cache=cache, executor=None)
+    reuse = options.reuse.resolve() if options.reuse else None
+    options = replace(options, use_cache=cache, reuse=reuse, executor=None)
     engine = plan.engines.get("model")
     config = WorkerConfig(plan.spec, engine, options, work.folder.resolve(), plan.digest, __version__, code(plan))
     try:

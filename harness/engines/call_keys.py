@@ -1,0 +1,75 @@
+"""What a call is known by: a digest of everything that decides its answer.
+
+That is the engine (model, revision, every field that can change an answer), the messages, the sampling, the constraint,
+the tools and the call's own seed. It is not the spec, its matrix, its tables, the time or the folder. An episode of
+models is known by its calls: where the same things are asked of the same engine, the same moves follow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from itertools import product
+from typing import Any
+
+from harness.api import Engine, Request, Thread
+
+DIGEST_BYTES = 16
+
+
+class CallKeys:
+    """The keys of one engine's calls.
+
+    Args:
+        engine: who is asked.
+        location: whether its location is part of the keys. Where that is a list of places, a call has a key for every
+            one of them: in what order they stand, and whether one is added, does not matter.
+    """
+
+    def __init__(self, engine: Engine, *, location: bool) -> None:
+        facts = {"engine": type(engine).__qualname__, **engine.identity(location=location)}
+        several = {name: facts[name] for name in engine.location if isinstance(facts.get(name), list | tuple)}
+        places = [
+            _canonical({**facts, **dict(zip(several, places, strict=True))})
+            for places in sorted(product(*several.values()), key=repr)
+        ]
+        self._starts = [_canonical([place])[:-1] + b", " for place in places]
+
+    def of(self, request: Request) -> list[bytes]:
+        """The SHA-256 of what decides the answer, one for each place where the engine is."""
+        history, call = _history(request.thread), request.key
+        if request.prefill or not request.thread.chat:
+            call += [request.prefill, request.thread.chat]
+        if request.thread.verbatim and request.thread.chat and type(request) is Request:  # others have no reply
+            call.append("verbatim")
+        if request.tools:
+            call += ["tools", request.tools]
+        rest = _canonical(call)[1:]
+        return [hashlib.sha256(history + start + rest).digest() for start in self._starts]
+
+    def digest(self, request: Request) -> str:
+        """The key as journals have it, of the first place."""
+        return self.of(request)[0][:DIGEST_BYTES].hex()
+
+
+_encode = json.JSONEncoder(sort_keys=True, default=repr).encode
+
+
+def _canonical(value: Any) -> bytes:
+    """The same bytes for equal JSON values, whatever the order of their keys."""
+    return _encode(value).encode()
+
+
+def _history(thread: Thread) -> bytes:
+    """A digest of the thread's messages that only reads those added since the last call."""
+    done, running = thread.memo.get("history") or (0, hashlib.sha256())
+    if done < len(thread.messages):
+        running = running.copy()
+        for message in thread.messages[done:]:
+            role, content = message["role"], message["content"]
+            if len(message) == 2 and type(content) is str:  # nearly all of them
+                running.update(f"{role} {len(content)}\n{content}\n".encode("utf-8", "surrogatepass"))
+            else:
+                running.update(_canonical(message) + b"\n")
+        thread.memo["history"] = (len(thread.messages), running)
+    return running.digest()
