@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Protocol
 from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Request
 from harness.api.errors import BudgetSpentError, ContextLengthError, EngineError, EngineFatalError, SetupError
 from harness.engines.budget import Usage
-from harness.engines.call_keys import CallKeys
 from harness.engines.priority import PriorityGate
 
 if TYPE_CHECKING:
+    from harness.engines.call_keys import CallKeys
     from harness.engines.rate import Rate
     from harness.engines.width import Width
 
@@ -319,6 +319,8 @@ class Gate(Wrapper):
 
     def _digest(self, request: Request) -> str:
         if self._keys is None:  # the engine is started, and knows what it is
+            from harness.engines.call_keys import CallKeys  # what only a run with models needs
+
             self._keys = CallKeys(self.engine, location=False)
         return self._keys.digest(request)
 

@@ -2,8 +2,8 @@
 
     engine = Recorded(Gate(engine), RecordedCalls(Path("results"), own=folder))
 
-A matrix that grows by a row, a tournament by a contestant, `repeats` from 1 to 5: what is asked in the same words, of
-the same engine, with the same sampling and seed has been answered, and is not asked again. Everything else of a run is
+A matrix that grows by a row, `repeats` from 1 to 5, another player in a pool: what is asked in the same words, of the
+same engine, with the same sampling and seed has been answered, and is not asked again. Everything else of a run is
 computed as ever: prompts are rendered, replies are read, episodes are graded.
 """
 
