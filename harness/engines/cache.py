@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.api import Completion, Engine, Facts, Request
 from harness.api.errors import DataError, StorageError
-from harness.engines.call_keys import CallKeys
+from harness.engines.call_keys import CallKeys, engine_facts
 from harness.engines.gate import Wrapper
 
 
@@ -43,7 +43,8 @@ class Cache(Wrapper):
         super().__init__(inner)
         self.path, self.share = Path(path), share
         self.hits = self.misses = 0
-        self._keys: CallKeys | None = None
+        places = () if share else self.engine.location
+        self._keys = CallKeys(engine_facts(self.engine, location=not share), places)
         self._pending: dict[bytes, asyncio.Future[Completion]] = {}
         self._base: sqlite3.Connection | None = None
         self._failure: StorageError | None = None
@@ -55,7 +56,6 @@ class Cache(Wrapper):
             DataError: if the file cannot be made or is not a cache.
         """
         await self.inner.start()
-        self._keys = CallKeys(self.engine, location=not self.share)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Autocommit with a write-ahead log: a write costs microseconds and other processes may read meanwhile.
@@ -71,7 +71,6 @@ class Cache(Wrapper):
         """Raises `StorageError` if the file can be read or written no more."""
         if self._failure is not None:
             raise self._failure
-        assert self._keys is not None, "start() first"
         keys = self._keys.of(request)
         while (pending := self._pending.get(keys[0])) is not None:
             try:

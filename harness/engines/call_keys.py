@@ -9,31 +9,39 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Any
 
 from harness.api import Engine, Request, Thread
+from harness.storage.redaction import without_secrets
 
 DIGEST_BYTES = 16
+
+
+def engine_facts(engine: Engine, *, location: bool) -> dict[str, Any]:
+    """What an engine is, as JSON gives it back: its class and every field that can change an answer, without secrets.
+
+    `location`: with the fields that say where it is. Without them it is what run.json has under `identity`.
+    """
+    facts = {"engine": type(engine).__name__, **without_secrets(engine.identity(location=location))}
+    as_read: dict[str, Any] = json.loads(json.dumps(facts, default=str))
+    return as_read
 
 
 class CallKeys:
     """The keys of one engine's calls.
 
     Args:
-        engine: who is asked.
-        location: whether its location is part of the keys. Where that is a list of places, a call has a key for every
-            one of them: in what order they stand, and whether one is added, does not matter.
+        facts: what the engine is (`engine_facts`).
+        places: names of its fields that say where it is. Where one is a list of places, a call has a key for every one
+            of them: in what order they stand, and whether one is added, does not matter.
     """
 
-    def __init__(self, engine: Engine, *, location: bool) -> None:
-        facts = {"engine": type(engine).__qualname__, **engine.identity(location=location)}
-        several = {name: facts[name] for name in engine.location if isinstance(facts.get(name), list | tuple)}
-        places = [
-            _canonical({**facts, **dict(zip(several, places, strict=True))})
-            for places in sorted(product(*several.values()), key=repr)
-        ]
-        self._starts = [_canonical([place])[:-1] + b", " for place in places]
+    def __init__(self, facts: Mapping[str, Any], places: Iterable[str] = ()) -> None:
+        several = {name: facts[name] for name in places if isinstance(facts.get(name), list)}
+        each = (dict(zip(several, values, strict=True)) for values in sorted(product(*several.values()), key=repr))
+        self._starts = [_canonical([{**facts, **one}])[:-1] + b", " for one in each]
 
     def of(self, request: Request) -> list[bytes]:
         """The SHA-256 of what decides the answer, one for each place where the engine is."""

@@ -318,10 +318,10 @@ class Gate(Wrapper):
             self._queue.leave()
 
     def _digest(self, request: Request) -> str:
-        if self._keys is None:  # the engine is started, and knows what it is
-            from harness.engines.call_keys import CallKeys  # what only a run with models needs
+        if self._keys is None:
+            from harness.engines.call_keys import CallKeys, engine_facts  # what only a run with models needs
 
-            self._keys = CallKeys(self.engine, location=False)
+            self._keys = CallKeys(engine_facts(self.engine, location=False))
         return self._keys.digest(request)
 
     def _count_failure(self, error: EngineError) -> None:

@@ -24,7 +24,7 @@ from harness import storage
 from harness.api import Completion, Engine, Facts, Request
 from harness.api.errors import DataError
 from harness.api.printable import clean_name
-from harness.engines.call_keys import CallKeys
+from harness.engines.call_keys import CallKeys, engine_facts
 from harness.engines.gate import Wrapper
 from harness.storage.files import json_object, no_pipe
 
@@ -101,14 +101,12 @@ class Recorded(Wrapper):
         super().__init__(inner)
         self.calls, self.hits = calls, 0
         self._runs: Counter[str] = Counter()
-        self._keys: CallKeys | None = None
+        self._keys = CallKeys(engine_facts(self.engine, location=False))
 
     async def start(self) -> None:
         await self.inner.start()
-        self._keys = CallKeys(self.engine, location=False)
 
     async def complete(self, request: Request) -> Completion:
-        assert self._keys is not None, "start() first"
         answer = self.calls.find(self._keys.digest(request))
         if answer is None:
             return await request.send(self.inner)

@@ -223,7 +223,11 @@ def identity(plan: Plan, adopted: Mapping[str, str] = MappingProxyType({})) -> d
     }
     prompts = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
     engine = plan.engines.get("model")  # further models are in the spec
-    own = {"engine": type(engine).__name__, **without_secrets(engine.identity(location=False))} if engine else None
+    own = None
+    if engine is not None:
+        from harness.engines.call_keys import engine_facts  # what only a run with models needs
+
+        own = engine_facts(engine, location=False)
     facts = {"spec": body, "model": plan.model, "engine": own, "prompts": prompts}
     if adopted:
         facts["calibration"] = dict(adopted)

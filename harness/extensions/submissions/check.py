@@ -1,0 +1,339 @@
+"""Whether all that a run states follows from what its models answered: `verify`.
+
+Levels, each with its reasons:
+
+- claimed: something differs, or cannot be compared. The numbers are what the author says.
+- consistent: spec, prompts and code are those that are here; every prompt, rendered again, is the one that was asked;
+  every reply, read again, gives the recorded move; every episode, graded again, gives the stated scores. Whoever can
+  run this program can invent such a run with invented replies.
+- asked again: some of the calls, drawn at random, were answered again with the same texts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from harness import __version__, storage
+from harness.api import Engine, Move
+from harness.api.errors import DataError, EngineError
+from harness.config import resolve
+from harness.config.plan import Plan, prepare, survey
+from harness.config.project import Project
+from harness.engines.call_keys import engine_facts
+from harness.engines.gate import Gate
+from harness.evaluation.load_run import load_unscored
+from harness.evaluation.run import Run
+from harness.evaluation.stages import execute, finish
+from harness.runtime import run_json
+from harness.runtime.options import Options
+from harness.runtime.run_schema import check_journals
+from harness.runtime.session import session
+from harness.runtime.sources import changed, changed_files
+from harness.storage import finished_episodes
+from harness.tables import EpisodeScore, load_scores
+
+from .recorded_run import CallCounts, ComparingEngine, turn_id
+from .suspicions import suspicions
+
+CLAIMED, CONSISTENT, ASKED_AGAIN = "claimed", "consistent", "asked again"
+Provider = Literal["process", "bwrap", "weaker"]
+_DIGEST: Final = 12
+"""Characters of a digest that a line shows."""
+_NAMED: Final = 3
+"""How many episodes, calls or files a line names."""
+_LEAST_AGREEMENT: Final = 0.9
+"""The share of calls asked again, at temperature 0, whose texts must be equal: engines differ in the last bit between
+batches, which now and then changes a token."""
+
+
+@dataclass
+class Verification:
+    """What a check has found.
+
+    Attributes:
+        level: one of the levels above.
+        confirmed: what holds, a line each.
+        differences: what does not, or cannot be compared: they keep the run at `claimed`.
+        remarks: what a reader should know, whatever the level is.
+    """
+
+    level: str = CLAIMED
+    confirmed: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+
+def verify(
+    folder: Path,
+    project: Project,
+    *,
+    model: Engine | None = None,
+    calls: int = 0,
+    seed: int = 0,
+    sandbox: Provider = "process",
+) -> Verification:
+    """Check a run.
+
+    Args:
+        folder: the run's.
+        project: where its plugins are looked up.
+        model: answers `calls` of its calls again.
+        calls: how many, drawn at random with `seed`.
+        seed: whoever checks should choose another one than the author can know.
+        sandbox: what confines programs that models wrote.
+
+    Raises:
+        DataError: it is no run, it is not finished, or a journal is damaged.
+        SpecError, PluginError: what its spec needs is not here.
+    """
+    claimed = load_unscored(folder, project)
+    check_journals(claimed.meta, folder)
+    ends, moves, batches = _journal(folder)
+    verdict = Verification()
+    plan, engines = _plan(claimed, project, moves, calls, seed)
+    verdict.differences += _other_inputs(claimed, plan)
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "again"
+        again = execute(plan, Options(output_path=path, max_error_rate=1.0, sandbox=sandbox), asked_for=None)
+        new_ends, _, new_batches = _journal(path)
+        # Its notes are of the engines that played; its scores are those of now.
+        again = finish(replace(claimed, folder=path, scores=again.scores), time.monotonic())
+        verdict.differences += _other_episodes(claimed, again, ends, new_ends, batches, new_batches)
+    counts = [engine.counts for engine in engines.values()]
+    verdict.differences += _other_calls(counts, moves)
+    if not verdict.differences:
+        verdict.level = CONSISTENT
+        verdict.confirmed += _confirmed(claimed, counts)
+    verdict.remarks += suspicions(claimed.meta, moves.values())
+    if model is not None and calls:
+        _ask_again(verdict, model, engines["model"], claimed)
+    return verdict
+
+
+def _plan(
+    claimed: Run, project: Project, moves: Mapping[str, Move], calls: int, seed: int
+) -> tuple[Plan, dict[str, ComparingEngine]]:
+    """What the run says that it played, with its record in its engines' place."""
+    own = (claimed.meta.get("identity") or {}).get("engine")
+    policies = bool(claimed.meta.get("policies_only"))
+    label = str(claimed.meta["model"])
+    first = None if policies else ComparingEngine(label, own if isinstance(own, Mapping) else {}, moves, calls, seed)
+    plan = resolve.plan(claimed.spec, project, first)
+    engines = {
+        name: first if name == "model" and first is not None
+        else ComparingEngine(engine.model, engine_facts(engine, location=False), moves, 0, seed)
+        for name, engine in plan.engines.items()
+    }  # fmt: skip
+    return replace(plan, engines=engines, model=label), engines
+
+
+def _journal(folder: Path) -> tuple[dict[str, Any], dict[str, Move], dict[str, list[list[Move]]]]:
+    """(episode → its end line, turn → its move, episode → its moves batch by batch). Raises `DataError`."""
+    ends: dict[str, Any] = {}
+    moves: dict[str, Move] = {}
+    played: dict[str, list[list[Move]]] = {}
+    for end, batches in finished_episodes.batches(*storage.journals(folder)):
+        name = end["e"]
+        ends[name], played[name] = end, batches
+        turns: dict[str, int] = {}
+        for move in (move for batch in batches for move in batch):
+            index = turns.get(move.agent, 0)
+            turns[move.agent] = index + 1
+            moves[turn_id(name, move.agent, index)] = move
+    return ends, moves, played
+
+
+# ------------------------------------------------------------------------------------ what differs
+
+_STATED: Final = {
+    "outcome": "outcome",
+    "grade": "grade",
+    "numbers": "numbers",
+    "labels": "labels",
+    "roles": "groups",
+    "error": "error",
+}
+"""Keys of an episode's end, and what lines call them."""
+
+
+def _other_inputs(claimed: Run, plan: Plan) -> Iterator[str]:
+    """Spec, prompts, cases and code, where they are not those that are here."""
+    meta = claimed.meta
+    then, here = meta.get("identity") or {}, run_json.identity(plan, prepare(plan))
+    if then.get("spec") != here["spec"]:
+        yield "the spec in run.json is not the one in spec.yaml"
+    if meta.get("spec_digest") != plan.digest:
+        stated = str(meta.get("spec_digest"))[:_DIGEST]
+        yield f"the spec's digest is {stated}, that of its spec.yaml and the prompts here {plan.digest[:_DIGEST]}"
+    recorded = then.get("prompts")
+    if other := changed(recorded if isinstance(recorded, Mapping) else {}, here["prompts"]):
+        yield f"prompts are not those that are here: {_some(other)}"
+    if files := sorted(changed_files(meta.get("code") or {}, plan, ("play", "task", "metrics"))):
+        yield f"code is not the code that is here: {_some(files)}"
+    cases = meta.get("cases")
+    if isinstance(cases, Mapping) and (other := changed(cases, survey(plan).cases)):
+        yield f"the task's {' and '.join(other)} are not those that are here"
+    version = (meta.get("versions") or {}).get("harness")
+    if version != __version__:
+        yield f"it was played with harness {version!s:.20}, and this is {__version__}: verify it with that version"
+
+
+def _other_episodes(
+    claimed: Run,
+    again: Run,
+    ends: Mapping[str, Any],
+    new_ends: Mapping[str, Any],
+    batches: Mapping[str, Sequence[Sequence[Move]]],
+    new_batches: Mapping[str, Sequence[Sequence[Move]]],
+) -> Iterator[str]:
+    """Episodes and scores that are not what comes of playing them again."""
+    planned = {score.id for score in again.scores}
+    if missing := sorted(planned - ends.keys()):
+        yield f"{len(missing)} of {len(planned)} episodes are not in the journal: {_some(missing)}"
+    if more := sorted(ends.keys() - planned):
+        yield f"the journal has {len(more)} episodes that the spec does not make: {_some(more)}"
+    both = [name for name in ends if name in new_ends]
+    acted = [name for name in both if _actions(batches[name]) != _actions(new_batches[name])]
+    if acted:
+        yield f"in {len(acted)} episodes the replies, read again, give other moves: {_some(acted)}"
+    old = "graded_again" in claimed.meta  # the journal then has the numbers of older code, scores.jsonl those of now
+    for key, what in _STATED.items():
+        if old and key in ("grade", "numbers", "error"):
+            continue
+        other = [name for name in both if _text(ends[name].get(key)) != _text(new_ends[name].get(key))]
+        if other:
+            yield f"{len(other)} episodes have another {what} than their moves lead to: {_some(other)}"
+    try:
+        stated = {score.id: score for score in load_scores(claimed.folder / "scores.jsonl")}
+    except DataError as error:
+        yield f"scores.jsonl cannot be read: {error.message}"
+        stated = {}
+    found = {score.id: score for score in again.scores}
+    later = {name for name, metric in claimed.metrics.items() if metric.measured_by is not None}
+    wrong = [name for name, score in found.items() if name not in stated or not _same_score(stated[name], score, later)]
+    if wrong:
+        yield f"{len(wrong)} episodes have other scores in scores.jsonl than graded again: {_some(wrong)}"
+    if more := sorted(stated.keys() - found.keys()):
+        yield f"scores.jsonl has {len(more)} episodes that the spec does not make: {_some(more)}"
+    for name in ("results.json", "tables.json", "tables.md"):
+        path, new = claimed.folder / name, again.folder / name
+        if not path.is_file():
+            yield f"{name} is missing"
+        elif not later and not _same_text(path, new):
+            yield f"{name} is not what the scores give"
+
+
+def _other_calls(counts: Sequence[CallCounts], moves: Mapping[str, Move]) -> Iterator[str]:
+    """Calls that are not those that the spec makes."""
+    other = [name for one in counts for name in one.other]
+    if other:
+        yield f"{len(other)} calls were asked something else than the spec asks: {_some(other)}"
+    missing = [name for one in counts for name in one.missing]
+    if missing:
+        yield f"{len(missing)} calls have no recorded answer: {_some(missing)}"
+    if unknown := sum(one.unknown for one in counts):
+        yield f"{unknown} calls do not say what was asked: runs of harness before 0.8.0 cannot be compared"
+    recorded = sum(len(move.calls) for move in moves.values())
+    used = sum(one.equal + one.unknown + len(one.other) for one in counts)
+    if recorded > used and not other and not missing:
+        yield f"{recorded - used} recorded replies belong to no call that the spec makes"
+
+
+def _confirmed(claimed: Run, counts: Sequence[CallCounts]) -> Iterator[str]:
+    equal = sum(one.equal for one in counts)
+    yield "spec, prompts, cases and code are those that are here"
+    if equal:
+        yield f"{equal:,} of {equal:,} requests, made again, are those that were asked"
+    yield "all episodes, read and graded again, have the stated moves, outcomes and scores; so have the tables"
+
+
+# ------------------------------------------------------------------------------------ asking again
+
+
+def _ask_again(verdict: Verification, model: Engine, recorded: ComparingEngine, claimed: Run) -> None:
+    """Ask some of the calls again, and say how many have the same answer."""
+    facts = engine_facts(model, location=False)
+    stated = (claimed.meta.get("identity") or {}).get("engine") or {}
+    if fields := [name for name in {*facts, *stated} if facts.get(name) != stated.get(name)]:
+        verdict.remarks.append(f"the engine that was asked is not the one of the run: {_some(sorted(fields))} differ")
+    sample = recorded.counts.sample
+
+    async def ask() -> list[bool | None]:
+        gate = Gate(model, 8, 1.0)
+        await gate.start()
+        try:
+            answers = await asyncio.gather(*(gate.complete(request) for request, _ in sample), return_exceptions=True)
+        finally:
+            await gate.close()
+        for answer in answers:
+            if isinstance(answer, BaseException) and not isinstance(answer, EngineError):
+                raise answer
+        return [
+            None if isinstance(answer, BaseException) else _answer(answer) == _answer(was)
+            for answer, (_, was) in zip(answers, sample, strict=True)
+        ]
+
+    with session() as one:
+        results = one.run(ask())
+    same, failed = results.count(True), results.count(None)
+    if other := [request.id for (request, _), equal in zip(sample, results, strict=True) if equal is False]:
+        verdict.remarks.append(f"another answer than before: {_some(other)}")
+    line = f"{same} of {len(results)} calls, asked again, have the same answer"
+    if failed:
+        line += f"; {failed} failed"
+    greedy = all(request.sampling.get("temperature") == 0 for request, _ in sample)
+    if not greedy:
+        verdict.remarks.append(f"{line}: at a temperature above 0 other texts say nothing")
+    elif sample and same >= _LEAST_AGREEMENT * len(results):
+        verdict.confirmed.append(line)
+        if verdict.level == CONSISTENT:
+            verdict.level = ASKED_AGAIN
+    else:
+        verdict.level = CLAIMED
+        verdict.differences.append(f"{line}; at temperature 0 at least {_LEAST_AGREEMENT:.0%} should")
+
+
+def _answer(completion: Any) -> str:
+    return _text(
+        [completion.text, completion.likelihoods, [call.get("arguments") for call in completion.tool_calls or ()]]
+    )
+
+
+# ------------------------------------------------------------------------------------ comparing
+
+
+def _actions(batches: Sequence[Sequence[Move]]) -> str:
+    return _text(
+        [[(move.agent, move.turn, move.action, move.error_kind) for move in batch] for batch in batches if batch]
+    )
+
+
+def _same_score(one: EpisodeScore, two: EpisodeScore, later: Collection[str]) -> bool:
+    """Whether two scores are equal but for the numbers of metrics that are measured `later`, by judges for example."""
+    first, second = one.to_json(), two.to_json()
+    for score in (first, second):
+        score["numbers"] = {name: number for name, number in score["numbers"].items() if name not in later}
+    return _text(first) == _text(second)
+
+
+def _same_text(one: Path, two: Path) -> bool:
+    try:
+        return one.read_bytes() == two.read_bytes()
+    except OSError:
+        return False
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(f"{name!s:.100}" for name in names[:_NAMED]) + more

@@ -1,0 +1,122 @@
+"""A recorded run in its engines' place that compares what it is asked with what was asked then.
+
+Playing a run against its own record asks every prompt again, reads every reply again and grades every episode again,
+with the code that is here. Nothing of the record is believed but the models' replies.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness.api import CallsTools, Completion, ContinuesText, Engine, Move, Request, Thread
+from harness.api.errors import ContextLengthError, EngineError, RefusedError, RequestError
+from harness.engines.call_keys import CallKeys
+
+_ERRORS: dict[str, type[EngineError]] = {
+    error.kind: error for error in (EngineError, ContextLengthError, RequestError, RefusedError)
+}
+MAX_LISTED = 1000
+"""Ids of calls that are kept of each kind of difference."""
+
+
+class NotRecordedError(EngineError):
+    """The record holds no answer to a call."""
+
+    kind = "not recorded"
+
+
+@dataclass
+class CallCounts:
+    """What became of the calls of a run that was played again.
+
+    Attributes:
+        equal: calls whose request has the recorded digest.
+        other: ids of calls whose request is not the one that is recorded.
+        unknown: calls that do not say what was asked (of versions before 0.8.0).
+        missing: ids of calls without a recorded answer.
+        sample: some of the answered requests with their recorded answers, evenly drawn.
+    """
+
+    equal: int = 0
+    other: list[str] = field(default_factory=list)
+    unknown: int = 0
+    missing: list[str] = field(default_factory=list)
+    sample: list[tuple[Request, Completion]] = field(default_factory=list)
+
+
+class ComparingEngine(Engine, CallsTools, ContinuesText):
+    """Answers each request by its id from the moves of a run.
+
+    Args:
+        model: the name in tables.
+        facts: what the recorded run says that its engine was.
+        moves: id of a turn (`turn_id`) → the move.
+        size: how many calls to draw for `CallCounts.sample`.
+        seed: of that draw.
+    """
+
+    any_request = True
+
+    def __init__(
+        self,
+        model: str,
+        facts: Mapping[str, Any],
+        moves: Mapping[str, Move],
+        size: int = 0,
+        seed: int = 0,
+    ) -> None:
+        self._model, self._facts, self._moves = model, dict(facts), moves
+        self._keys = CallKeys(self._facts)
+        self._size, self._rng, self._answered = size, random.Random(seed), 0
+        self.counts = CallCounts()
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    def describe(self) -> dict[str, Any]:
+        return {name: value for name, value in self._facts.items() if name != "engine"}
+
+    async def complete(self, request: Request) -> Completion:
+        turn, _, number = request.id.rpartition("/")
+        move, attempt = self._moves.get(turn), int(number)
+        calls = move.calls if move is not None else ()
+        if attempt < len(calls):
+            answer = calls[attempt]
+            self._compare(request, answer)
+            return replace(answer, request_digest=None)
+        if move is not None and attempt == len(calls) and move.error_kind in _ERRORS:
+            raise _ERRORS[move.error_kind](move.error or "")
+        if len(self.counts.missing) < MAX_LISTED:
+            self.counts.missing.append(request.id)
+        raise NotRecordedError("the record holds no answer")
+
+    def _compare(self, request: Request, answer: Completion) -> None:
+        if answer.request_digest is None:
+            self.counts.unknown += 1
+        elif answer.request_digest == self._keys.digest(request):
+            self.counts.equal += 1
+        elif len(self.counts.other) < MAX_LISTED:
+            self.counts.other.append(request.id)
+        self._answered += 1
+        place = len(self.counts.sample)
+        if place >= self._size:  # each call is in the sample with the same probability
+            place = self._rng.randrange(self._answered)
+            if place >= self._size:
+                return
+            self.counts.sample.pop(place)
+        self.counts.sample.append((replace(request, thread=_copied(request.thread)), answer))
+
+
+def turn_id(episode: str, agent: str, index: int) -> str:
+    """What the ids of a turn's requests begin with."""
+    return f"{episode}/{agent}/{index}"
+
+
+def _copied(thread: Thread) -> Thread:
+    copy = Thread(chat=thread.chat, verbatim=thread.verbatim)
+    copy.messages = [*thread.messages]
+    return copy
