@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from harness.api.errors import Place, SpecError, UserError, raise_all
+from harness.api.errors import Place, SpecError, UserError, ValuePath, raise_all
 from harness.config.project import Project
 from harness.plugins import parameters
 from harness.plugins.approvals import NotApprovedError
@@ -40,7 +40,7 @@ def parts_of(kind: str, reference: Reference, project: Project, place_of: PlaceO
         for path, what in parameters.faults(cls, arguments)
     )
 
-    def refer(inner: str | type[parameters.ParameterType], reference: Any, path: parameters.ValuePath) -> Any:
+    def refer(inner: str | type[parameters.ParameterType], reference: Any, path: ValuePath) -> Any:
         at = functools.partial(place_of, *path)
         if not isinstance(inner, str):
             return inner.at(reference, at())

@@ -18,14 +18,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.api.errors import KEY, Place, SpecError, near, raise_all
+from harness.api.errors import KEY, Place, SpecError, ValuePath, near, raise_all
 from harness.config import schema, yamls
 from harness.config.additions import add
 from harness.config.expansion import VARIABLE, ExpansionBudget, insert
 from harness.config.keys import keys_of, measured
 from harness.config.project import Project
 from harness.plugins import approvals
-from harness.plugins.parameters import ValuePath
 from harness.tables.kinds import kind_of
 
 # What a reader of two result tables would not call a difference of the benchmark, and how fast it was made.
