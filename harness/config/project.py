@@ -26,7 +26,8 @@ from harness.config import yamls
 from harness.config.prompts import SUFFIX, PromptSet
 from harness.plugins import approvals, parameters
 from harness.plugins.approvals import BUILTIN, DIGEST, MARKER, MOUNT
-from harness.plugins.manifests import Offer, offers
+from harness.plugins.extension import Offer
+from harness.plugins.manifests import offers
 
 PROMPT_SET = "prompts.yaml"
 ELSEWHERE = set[str]()

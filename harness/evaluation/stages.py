@@ -21,7 +21,7 @@ from harness.evaluation import post_run
 from harness.evaluation.post_run import PostRun
 from harness.evaluation.run import Run
 from harness.plugins import approvals
-from harness.plugins.manifests import loadable_classes
+from harness.plugins.lookup import loadable_classes
 from harness.runtime import run_json
 from harness.runtime.executors import Executor, choose_executor
 from harness.runtime.options import Options

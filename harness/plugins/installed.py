@@ -16,8 +16,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api.errors import Place, PluginError, UserError, near
-from harness.plugins.manifests import API_VERSIONS, CLOSED, GROUP, MANIFEST, OWN, POINTS, Extension, core, read
-from harness.plugins.missing_extensions import BrokenExtension
+from harness.plugins.extension import (
+    API_VERSIONS,
+    CLOSED,
+    GROUP,
+    MANIFEST,
+    OWN,
+    POINTS,
+    BrokenExtension,
+    Extension,
+    core,
+    read,
+)
 
 _NEEDED: Final = {"extra?": "text", "packages?": "texts"}
 _RUN: Final = {"run": "reference", **_NEEDED}
@@ -29,19 +39,16 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "table_keys": "reference",
     "post_run": {**_RUN, "parameters?": "names", "eval?": "reference", "score?": "reference"},
     "checks": "reference",
-    "confinement": "reference",
-    "engines": ("module", {"run": "module", **_NEEDED}),
+    "engines": ("module", {"run": "module", "note?": "text", **_NEEDED}),
     "abilities": "reference",
     "executors": "reference",
     "commands": {**_RUN, "options": "reference", "help": "text", "usage": "text", "examples?": "texts"},
     "starters": "text",
     "lists": {**_RUN, "help": "text", "folders?": "texts by name"},
-    "reports": "reference",
     "charts": {**_RUN, "help": "text"},
     "exports": "reference",
     "findings": {**_RUN, "file": "text"},
-    "model_notes": "text",
-    "what_if": {**_RUN, "form": "reference"},
+    "parts": "reference",
 }
 """Table of a manifest → the type of its values: a word of `_IS`, keys (with "?": optional), or either."""
 _IS: Final[Mapping[str, Callable[[Any], bool]]] = {

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from harness.api import Completion, Parsed, Reply, ReplyField
 
-from .extract import Statement, field_of
+from .extract import field_of
+from .fields import Statement
 from .parse_guard import guarded
 from .strip_reasoning import strip_reasoning
 
