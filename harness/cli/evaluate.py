@@ -146,7 +146,7 @@ def engine_of(options: argparse.Namespace) -> Engine | None:
 
 
 def load(options: argparse.Namespace, proposals: bool = True, plugins: Plugins | None = None) -> spec.Spec:
-    """The spec that the options name, with their changes; `proposals`: also what its task, made by `plugins`, proposes."""
+    """The spec that the options name, with their changes; `proposals`: and what its task, of `plugins`, proposes."""
     overrides = list(options.overrides)
     if options.data_dir:
         overrides.append(f"task.data_dir={options.data_dir}")

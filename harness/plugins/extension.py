@@ -26,9 +26,7 @@ POINTS: Final = (
 )  # fmt: skip
 """The tables of a manifest."""
 CLOSED: Final = ("parts",)
-"""Those in which one provider has a place: the extensions that ship fill them, and no package of someone else can.
-
-The core asks for a part by its name: it imports no extension."""
+"""Those that only extensions which ship fill: the core imports no extension, and asks for a part by its name."""
 API_VERSIONS: Final = range(1, 2)
 """The versions of the extension points that this harness offers, the newest last: `api` of a manifest is one of them.
 
@@ -149,15 +147,6 @@ class Offer:
 
 def _kind(found: object) -> str:
     return f"the class {found.__name__}" if isinstance(found, type) else f"{type(found).__name__} {found!r:.60}"
-
-
-@dataclass(frozen=True)
-class BrokenExtension:
-    """A disabled extension: what is wrong with it, and the names that it would add, as far as they are known."""
-
-    name: str
-    error: UserError
-    points: Mapping[str, Mapping[str, Any]]
 
 
 @functools.cache

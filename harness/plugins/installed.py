@@ -23,7 +23,6 @@ from harness.plugins.extension import (
     MANIFEST,
     OWN,
     POINTS,
-    BrokenExtension,
     Extension,
     core,
     read,
@@ -91,35 +90,22 @@ OF_THE_CORE: Final[Mapping[str, Set[str]]] = {
         *("limit", "cluster", "headline", "tables"),
     },
     "table_keys": {
-        *(
-            "title",
-            "kind",
-            "rows",
-            "columns",
-            "metrics",
-            "where",
-            "aggregate",
-            "overall",
-            "overall_title",
-            "uncertainty",
-        ),
-        *(
-            "error_style",
-            "cluster",
-            "digits",
-            "unit",
-            "published",
-            "paper",
-            "labels",
-            "order",
-            "ratio",
-            "relative_drop",
-        ),
-        *("hide_empty", "note", "figure"),
+        *("title", "kind", "rows", "columns", "metrics", "where", "aggregate", "overall", "overall_title"),
+        *("uncertainty", "error_style", "cluster", "digits", "unit", "published", "paper", "labels"),
+        *("order", "ratio", "relative_drop", "hide_empty", "note", "figure"),
     },
     "lists": {"help", "debug"},
 }
 """Point → names that the core uses besides those of its own manifest; no extension can offer them."""
+
+
+@dataclass(frozen=True)
+class BrokenExtension:
+    """A disabled extension: what is wrong with it, and the names that it would add, as far as they are known."""
+
+    name: str
+    error: UserError
+    points: Mapping[str, Mapping[str, Any]]
 
 
 def beside(shipped: Mapping[str, Extension]) -> tuple[Mapping[str, Extension], tuple[BrokenExtension, ...]]:

@@ -1,8 +1,6 @@
 """The extensions that are here: what each adds to the core, read from its `extension.toml` without importing it.
 
-An extension is a package with an `extension.toml`: those of `harness/extensions/`, and those of installed packages,
-which the entry points of the group `harness.extensions` name (`foo = "harness_foo"`). docs/reference/extensions.md
-describes the file and its tables, the extension points.
+Those of `harness/extensions/`, and those of installed packages. docs/reference/extensions.md describes the file.
 """
 
 from __future__ import annotations
@@ -11,8 +9,12 @@ import functools
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from harness.plugins.extension import GROUP, MANIFEST, SHIPPED, BrokenExtension, Extension, Offer, core, read
+from harness.plugins.extension import GROUP, MANIFEST, SHIPPED, Extension, Offer, core, read
+
+if TYPE_CHECKING:
+    from harness.plugins.installed import BrokenExtension
 
 
 @functools.cache

@@ -46,30 +46,29 @@ class NeededApproval:
 
         `fields`: names of the parameters; "" stands for all of them.
         """
-        text = json.dumps(["declared", facts], sort_keys=True, default=str)
-        return cls(
-            what, hashlib.sha256(text.encode()).hexdigest(), why, fields=tuple((f,) if f else () for f in fields)
-        )
+        return cls(what, _digest("declared", facts), why, fields=tuple((f,) if f else () for f in fields))
 
     @classmethod
     def pair(cls, variable: str, address: str, fields: Iterable[str], why: str = "") -> NeededApproval:
         """An environment variable that would be sent to an address. The same pair of another spec is the same."""
-        text = json.dumps(["pair", variable, address])
-        digest = hashlib.sha256(text.encode()).hexdigest()
+        digest = _digest("pair", variable, address)
         paths = tuple((field,) for field in fields)
         return cls(f"{variable} to {address}", digest, why, fields=paths, variable=variable, does="sent")
 
     @classmethod
     def prompts_to(cls, address: str, fields: Iterable[str], why: str = "") -> NeededApproval:
         """An address that gets prompts, and what they quote, even if it gets no key."""
-        digest = hashlib.sha256(json.dumps(["address", address]).encode()).hexdigest()
-        return cls(f"prompts to {address}", digest, why, fields=tuple((field,) for field in fields), does="sent")
+        paths = tuple((field,) for field in fields)
+        return cls(f"prompts to {address}", _digest("address", address), why, fields=paths, does="sent")
 
     @classmethod
     def reading(cls, path: Path, why: str = "") -> NeededApproval:
         """A file or folder whose content a spec puts into prompts. Approved is the place, not the content."""
-        digest = hashlib.sha256(json.dumps(["read", str(path)]).encode()).hexdigest()
-        return cls(str(path), digest, why, does="read")
+        return cls(str(path), _digest("read", str(path)), why, does="read")
 
     def __str__(self) -> str:
         return f"{self.what} ({self.why})" if self.why else self.what
+
+
+def _digest(*facts: Any) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()

@@ -32,20 +32,10 @@ _ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "message": ("nachricht", "消息", "信息", "メッセージ", "메시지", "mensaje", "mensagem", "messaggio", "сообщение"),
     "action": ("aktion", "行动", "动作", "行動", "アクション", "행동", "acción", "ação", "azione", "действие"),
     "confidence": (
-        *(
-            "konfidenz",
-            "sicherheit",
-            "置信度",
-            "信心",
-            "確信度",
-            "자신감",
-            "신뢰도",
-            "confiance",
-            "confianza",
-            "confiança",
-        ),
-        *("fiducia", "уверенность", "certainty", "probability", "probability that this is correct", "confidence score"),
-        *("confidence rating", "confidence in this answer", "confidence in my answer"),
+        *("konfidenz", "sicherheit", "置信度", "信心", "確信度", "자신감", "신뢰도", "confiance", "confianza"),
+        *("confiança", "fiducia", "уверенность", "certainty", "probability"),
+        *("probability that this is correct", "confidence score", "confidence rating"),
+        *("confidence in this answer", "confidence in my answer"),
     ),
 }
 """Field → its name in other languages and words."""

@@ -10,45 +10,11 @@ EDGE = r"^[ \t>#*_`([\d.)•|-]{0,12}(?:my[ \t]+)?"
 """What may precede a field's name on its line."""
 _BEFORE = re.compile(EDGE.removeprefix("^"), re.IGNORECASE)
 _KNOWN = (
-    *(
-        "message",
-        "action",
-        "answer",
-        "final answer",
-        "confidence",
-        "thinking",
-        "thoughts?",
-        "reasoning",
-        "reasons?",
-        "analysis",
-    ),
-    *(
-        "plan",
-        "explanation",
-        "choice",
-        "decision",
-        "move",
-        "vote",
-        "ranking",
-        "stance",
-        "verdict",
-        "rating",
-        "response",
-        "result",
-    ),
-    *(
-        "my message",
-        "my action",
-        "my answer",
-        "confidence level",
-        "行动",
-        "行動",
-        "动作",
-        "aktion",
-        "acción",
-        "antwort",
-        "答案",
-    ),
+    *("message", "action", "answer", "final answer", "confidence", "thinking", "thoughts?"),
+    *("reasoning", "reasons?", "analysis", "plan", "explanation", "choice", "decision"),
+    *("move", "vote", "ranking", "stance", "verdict", "rating", "response", "result"),
+    *("my message", "my action", "my answer", "confidence level", "行动", "行動", "动作", "aktion"),
+    *("acción", "antwort", "答案"),
 )
 """Names of fields in the forms of this package and in replies to other prompts. Any other name before a colon may be
 the beginning of what a field says: "P1: you take right."."""
