@@ -25,8 +25,6 @@ from harness.plugins.needed_approval import NeededApproval
 
 MARKER: Final = "harness.yaml"
 BUILTIN: Final = "harness_builtin"
-MOUNT: Final = "_harness_project_"
-"""How the names of all modules begin that are plugins (`harness.config.project` mounts projects under them)."""
 DIGEST: Final = "__harness_digest__"
 """The attribute of such a module that holds the SHA-256 of its source."""
 COMMAND_LINE: Final = "--"

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api.errors import SetupError
+from harness.api.plugin import MOUNT
 from harness.config.plan import Plan
 from harness.plugins import manifests
-from harness.plugins.approvals import MOUNT
 from harness.plugins.extension import Extension
 
 _ALWAYS: Final = ("abilities",)
