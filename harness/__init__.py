@@ -13,10 +13,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.7.0"
-
 if TYPE_CHECKING:
     from harness.api.errors import HarnessError, UserError
+    from harness.api.version import __version__
     from harness.evaluation.evaluate import evaluate
     from harness.evaluation.load_run import load_run
     from harness.evaluation.run import Run
@@ -46,6 +45,7 @@ _MODULES = {
     "Table": "tables",
     "Transcript": "transcripts.view_api",
     "UserError": "api.errors",
+    "__version__": "api.version",
     "evaluate": "evaluation.evaluate",
     "load_run": "evaluation.load_run",
 }

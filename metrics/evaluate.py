@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from harness.api import CorpusMetric, Episode, Range, Statistic, plugin
 from harness.extensions.datasets.batch_metric import BatchMetric
 from harness.extensions.datasets.libraries import library_metric, needed
-from harness.plugins.approvals import NeededApproval, NeedsApproval, NotApprovedError
+from harness.plugins.approvals import NeedsApproval, NotApprovedError
+from harness.plugins.needed_approval import NeededApproval
 
 from ._pairs import Pair, grade_name, pairs, statistic
 

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from harness.api import UNBOUNDED, Bounds, CorpusMetric, Episode, PluginError, Range, Statistic, plugin
 from harness.extensions.lm_eval import needed
 from harness.extensions.lm_eval.aggregation import BOOTSTRAPS, OfTexts, declared, mean, registered, statistic
-from harness.plugins.approvals import NeededApproval, NeedsApproval
+from harness.plugins.approvals import NeedsApproval
+from harness.plugins.needed_approval import NeededApproval
 
 
 @plugin

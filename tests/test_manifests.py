@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.plugins import manifests
+from harness.plugins import extension, manifests
 from harness.plugins.installed import checked
 
 ROOT = Path(__file__).parent.parent
@@ -114,8 +114,8 @@ def test_its_own_tests_pass_where_it_is_installed(installed: Path) -> None:
 def test_it_adds_one_of_each_open_point_and_runs_on_the_newest_version() -> None:
     file = SAMPLE / "src" / "harness_echo" / "extension.toml"
     one = checked("harness_echo", file, "harness-echo")
-    assert {point for point, offered in one.points.items() if offered} == {*manifests.POINTS} - {*manifests.CLOSED}
-    assert tomllib.loads(file.read_text("utf-8"))["api"] == manifests.API_VERSIONS[-1]
+    assert {point for point, offered in one.points.items() if offered} == {*extension.POINTS} - {*extension.CLOSED}
+    assert tomllib.loads(file.read_text("utf-8"))["api"] == extension.API_VERSIONS[-1]
 
 
 def test_it_imports_the_promised_names_only() -> None:
@@ -133,7 +133,7 @@ def test_it_imports_the_promised_names_only() -> None:
 
 
 def test_manifests_name_what_is_there() -> None:
-    for point in manifests.POINTS:
+    for point in extension.POINTS:
         for name, offer in manifests.offers(point).items():
             if point in ("projects", "starters"):
                 assert (offer.extension.file.parent / offer.value).is_dir(), f"{point}.{name}"

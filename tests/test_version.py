@@ -24,7 +24,7 @@ def test_the_command_and_the_package_report_the_same_version() -> None:
 def test_the_build_reads_the_version_from_the_package() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     assert "version" not in settings["project"] and settings["project"]["dynamic"] == ["version"]
-    assert settings["tool"]["hatch"]["version"] == {"path": "harness/__init__.py"}
+    assert settings["tool"]["hatch"]["version"] == {"path": "harness/api/version.py"}
 
 
 @pytest.mark.parametrize("file", [file for file in sorted((ROOT / "changes").iterdir()) if file.suffix != ".jinja"])

@@ -24,12 +24,14 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 KEY: Final = "\0key"
 """Last in a path into YAML, it means the key itself rather than its value."""
+ValuePath = tuple[Hashable, ...]
+"""Where a value stands: mapping keys and list indices from the top."""
 
 
 @dataclass(frozen=True, slots=True)

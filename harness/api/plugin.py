@@ -6,8 +6,10 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar, dataclass_transform
+from typing import Annotated, Any, Final, TypeVar, dataclass_transform
 
+MOUNT: Final = "_harness_project_"
+"""How the names of all modules begin that are plugins (`harness.config.project` mounts projects under them)."""
 T = TypeVar("T")
 
 

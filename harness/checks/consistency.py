@@ -18,7 +18,6 @@ from harness.checks.templates import unknown
 from harness.config.plan import Condition, Plan
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
-from harness.evaluation import post_run
 from harness.runtime.abilities import unconstrained
 from harness.runtime.players import starts_over
 from harness.runtime.steps import Steps
@@ -36,16 +35,10 @@ SECONDS = 10.0
 """CPU time in which one example is played; a longer one is neither played to its end nor graded."""
 
 
-def check_prompts(plays: Sequence[tuple[Plan, Place]]) -> Iterator[SpecError]:
-    """What is wrong with a spec's plan and with those that follow it; if nothing is, with its groups.
-
-    Args:
-        plays: the spec's plan comes first; prompts and groups of the others are the same.
-    """
-    plan = plays[0][0]
-    later = [one for follows in post_run.following(plan.metrics, {}) for one, *_ in follows.plans(plan)]
+def check_plans(plan: Plan, later: Iterable[Plan]) -> list[SpecError]:
+    """What is wrong with a spec's plan and with those that follow it; if nothing is, with its groups."""
     problems = [problem for one in (plan, *later) for problem in check_plan(one)]
-    yield from problems or (*misassigned(plan), *unconstrained(plan))
+    return problems or [*misassigned(plan), *unconstrained(plan)]
 
 
 def check_plan(plan: Plan) -> list[SpecError]:

@@ -18,13 +18,14 @@ from harness.cli import INTERRUPTED
 from harness.cli.output import print_tables
 from harness.cli.progress import Progress
 from harness.config import resolve, spec, yamls
+from harness.config.building import Plugins
 from harness.config.plan import Plan
 from harness.config.project import find
 from harness.config.proposals import complete
 from harness.engines.sampling import SYNONYMS, normalize
 from harness.evaluation import post_run
 from harness.evaluation.stages import execute
-from harness.plugins.manifests import report_part
+from harness.plugins.lookup import part
 from harness.runtime.options import NAMES, Options
 from harness.runtime.run_json import default_folder
 from harness.runtime.session import session
@@ -39,7 +40,7 @@ def evaluate(options: argparse.Namespace) -> int:
         raise SpecError(f"{twice[0]!r} is given twice", place=Place("--spec"), hint="Name each spec once.")
     if len(single) == 1:
         return _evaluate_one(single[0], _planned(single[0]))[0]
-    board = report_part("board", "several specs in one command")
+    board = part("board", "several specs in one command")
     plans = [_planned(one) for one in single]  # mistakes of all come before the first call
     only_board = options.format not in ("text", "markdown")  # several documents would be none
     folders, worst = list[Path](), 0
@@ -64,7 +65,8 @@ def _names(given: str) -> list[str]:
 
 def _planned(options: argparse.Namespace) -> Plan:
     """What is to be played. Raises `SpecError`, `PluginError`."""
-    plan = resolve.plan(load(options), find(), engine_of(options))
+    plugins = Plugins(find())
+    plan = resolve.plan(load(options, plugins=plugins), plugins.project, engine_of(options), plugins)
     check_gen_kwargs(options, plan)
     return plan
 
@@ -143,8 +145,8 @@ def engine_of(options: argparse.Namespace) -> Engine | None:
     return resolve.engine({"use": options.model, **arguments}, find(), place)
 
 
-def load(options: argparse.Namespace, proposals: bool = True) -> spec.Spec:
-    """The spec that the options name, with their changes; `proposals`: also what its task proposes."""
+def load(options: argparse.Namespace, proposals: bool = True, plugins: Plugins | None = None) -> spec.Spec:
+    """The spec that the options name, with their changes; `proposals`: and what its task, of `plugins`, proposes."""
     overrides = list(options.overrides)
     if options.data_dir:
         overrides.append(f"task.data_dir={options.data_dir}")
@@ -152,7 +154,7 @@ def load(options: argparse.Namespace, proposals: bool = True) -> spec.Spec:
     keys = {"limit": options.limit, "seed": options.seed, "repeats": getattr(options, "repeats", None)}
     project = find()
     loaded = spec.load(options.spec, project, overrides, **keys)
-    loaded = complete(loaded, project) if proposals else loaded
+    loaded = complete(loaded, project, plugins) if proposals else loaded
     if changes:
         # One vocabulary first, so that max_gen_toks=8 here replaces max_tokens: 512 there.
         words = {**normalize(loaded.get("generation_kwargs", {})), **normalize(changes)}
@@ -167,10 +169,10 @@ def pairs(text: str, flag: str) -> dict[str, Any]:
     Without braces or quotes `ACTION: Call` is a text, as it would be beside other keys of a line.
     """
     values: dict[str, Any] = {}
-    for part in _split(text):
-        key, equals, value = part.partition("=")
+    for pair in _split(text):
+        key, equals, value = pair.partition("=")
         if not equals or not re.fullmatch(r"[A-Za-z_][\w.]*", key.strip()):
-            raise SpecError(f"found {part!r}", place=Place(flag), hint=f"{flag} takes key=value,key=value")
+            raise SpecError(f"found {pair!r}", place=Place(flag), hint=f"{flag} takes key=value,key=value")
         is_text = ": " in value and value.lstrip()[0] not in "\"'[{"
         values[key.strip()] = value.strip() if is_text or not value else yamls.parse(value, flag).data
     return values

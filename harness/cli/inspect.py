@@ -72,8 +72,13 @@ def _problems(name: str, overrides: list[str], project: Project) -> tuple[list[s
 
 def _checks(plays: Sequence[tuple[Plan, Place]]) -> tuple[list[str], list[str]]:
     """What the checks say, up to the first that finds something wrong: (problems, lines for the reader)."""
-    checks, lines = offers("checks"), list[str]()
-    if "published" not in checks and any(entry.get("published") for entry in plays[0][0].spec.tables):
+    from harness.checks.consistency import check_plans
+
+    plan, checks, lines = plays[0][0], offers("checks"), list[str]()
+    later = [one for follows in post_run.following(plan.metrics, {}) for one, *_ in follows.plans(plan)]
+    if wrong := check_plans(plan, later):  # where an example cannot be played, the others have nothing to look at
+        return list(dict.fromkeys(map(str, wrong))), []
+    if "published" not in checks and any(entry.get("published") for entry in plan.spec.tables):
         lines.append(f"the names of published tables were not checked: {bringer('published', 'checks')}")
     for offer in checks.values():
         found = list(offer.load_function()(plays))

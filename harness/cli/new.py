@@ -13,7 +13,9 @@ from harness.api.errors import DataError, near
 from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.plugins.approvals import MARKER
-from harness.plugins.manifests import Offer, find_offer, offers
+from harness.plugins.extension import Offer
+from harness.plugins.lookup import find_offer
+from harness.plugins.manifests import offers
 from harness.plugins.missing_extensions import bringer
 
 PROJECT = "project"

@@ -47,28 +47,20 @@ def seconds(text: str) -> float:
     return seconds
 
 
-def usd(text: str) -> float:
-    """Reads a sum of money."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e12:
-        raise argparse.ArgumentTypeError(f"must be a number of USD above 0, such as 2.50, found {text!r:.40}")
-    return value
+def _number(what: str, fits: Callable[[float], bool]) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        try:
+            if fits(value := float(text)):
+                return value
+        except ValueError:
+            pass
+        raise argparse.ArgumentTypeError(f"must be {what}, found {text!r:.40}")
+
+    return read
 
 
-def share(text: str) -> float:
-    """Reads a share."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"must be a share from 0 to 1, found {text!r:.40}")
-    return value
-
-
+usd = _number("a number of USD above 0, such as 2.50", lambda value: 0 < value < 1e12)
+share = _number("a share from 0 to 1", lambda value: 0 <= value <= 1)
 _ARGUMENTS, _OPTIONS, _WHAT, _OUTPUT, _MORE = "arguments", "options", "what to run", "output", "more"
 _MODEL = "model (without one, the spec's baseline policy plays)"
 _WORDS: Final = {"output": ("-o", "--output"), "specs": ("--spec",)}

@@ -15,7 +15,7 @@ from harness.api.printable import clean_name
 from harness.cli.terminal import terminal_width
 from harness.evaluation import post_run
 from harness.evaluation.run import Run
-from harness.plugins.manifests import report_part
+from harness.plugins.lookup import part
 from harness.report import render
 from harness.report.provenance import in_one_line
 from harness.storage import write_atomically
@@ -143,7 +143,7 @@ def show(tables: Sequence[Table], form: str, title: str, file: str | None = None
     if form == "json":
         text = json.dumps([table.to_json() for table in tables], indent=1, default=str)
     elif form == "html":
-        text = report_part("page", "html")(title, tables)
+        text = part("page", "html")(title, tables)
     else:
         width = terminal_width() if file is None else None
         text = "\n\n".join(render(table, form, width) for table in tables)

@@ -6,8 +6,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from harness import __version__
 from harness.api.errors import UserError
+from harness.api.version import __version__
 from harness.cli import options as opt
 from harness.cli.usage import Parser
 from harness.plugins.manifests import offers

@@ -15,7 +15,7 @@ from harness.evaluation import post_run
 from harness.evaluation.load_run import load_run
 from harness.evaluation.rescore import rescored
 from harness.evaluation.run import Run
-from harness.plugins.manifests import report_part
+from harness.plugins.lookup import part
 from harness.runtime.run_schema import check_journals
 from harness.storage import first_damaged, journals
 from harness.tables import Table
@@ -46,20 +46,20 @@ def report(options: argparse.Namespace) -> int:
     for line in (line for run in runs for line in _warnings(run)):
         print(clean(line), file=sys.stderr)
     figures = runs[0].published() if options.with_published else []
-    merged = report_part("merged", "a table of several runs") if len(runs) > 1 else None
+    merged = part("merged", "a table of several runs") if len(runs) > 1 else None
     tables: list[Table] = merged(runs, figures) if merged else runs[0].with_published(figures)
     if options.plots:
         for i, table in enumerate(table for table in tables if table.figure):
             file = Path(options.plots) / f"figure{i + 1}.png"
             file.parent.mkdir(parents=True, exist_ok=True)
-            report_part("figures", "--plots")(table, file)
+            part("figures", "--plots")(table, file)
             print(f"figure: {file}")
     if options.format != "html" or options.table:
         code = _show(tables, runs[0], options)
         for run in runs:
             print_after(run)
         return code
-    whole = report_part("report", "a report as one page")
+    whole = part("report", "a report as one page")
     page = whole(runs, tables, str(runs[0].spec.get("description", "")))
     write(page, options.output)
     if options.output:
@@ -86,7 +86,7 @@ def _warnings(run: Run) -> Iterator[str]:
 
 def _show(tables: Sequence[Table], run: Run, options: argparse.Namespace) -> int:
     """Show the tables that the options name; without a name those that have something to read."""
-    named = report_part("named", "--table") if options.table else None
+    named = part("named", "--table") if options.table else None
     selected = named(tables, run.table_specs, options.table) if named else readable(tables, options)
     show(with_reasons(run, selected), options.format, run.spec.name, options.output)
     return 0

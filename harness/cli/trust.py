@@ -19,8 +19,9 @@ from harness.config.foreign_plugins import plugins_of
 from harness.config.needed_approvals import approvals_of
 from harness.config.project import Project, at, find
 from harness.plugins import approvals
-from harness.plugins.approval_record import approved, listing, store
-from harness.plugins.approvals import NeededApproval
+from harness.plugins.approval_record import approved, store
+from harness.plugins.approvals import listing
+from harness.plugins.needed_approval import NeededApproval
 from harness.runtime.run_json import META, SPEC
 from harness.storage import write_atomically
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, Final
 
-from harness.api.errors import KEY, Place, SpecError
+from harness.api.errors import KEY, Place, SpecError, ValuePath
 from harness.config.schema import metric_name
-from harness.plugins.parameters import ValuePath
 
 ADDS: Final[Mapping[str, str]] = {"metrics+": "metrics", "tables+": "tables"}
 """Key → the list that it adds to."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from harness.api.errors import Place, SpecError, UserError, raise_all
+from harness.api.errors import Place, SpecError, UserError, ValuePath, raise_all
 from harness.config.project import Project
 from harness.plugins import parameters
 from harness.plugins.approvals import NotApprovedError
@@ -40,13 +41,36 @@ def parts_of(kind: str, reference: Reference, project: Project, place_of: PlaceO
         for path, what in parameters.faults(cls, arguments)
     )
 
-    def refer(inner: str | type[parameters.ParameterType], reference: Any, path: parameters.ValuePath) -> Any:
+    def refer(inner: str | type[parameters.ParameterType], reference: Any, path: ValuePath) -> Any:
         at = functools.partial(place_of, *path)
         if not isinstance(inner, str):
             return inner.at(reference, at())
         return make(*parts_of(inner, reference, project, at), at)
 
     return cls, parameters.built(cls, arguments, refer)
+
+
+class Plugins:
+    """A project's plugins as a spec configures them, each made once for a reference."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._made: dict[str, Any] = {}
+        self._parts: dict[str, tuple[type[Any], dict[str, Any]]] = {}
+
+    def get(self, kind: str, reference: Reference, place_of: PlaceOf) -> Any:
+        """The plugin. Raises as `parts_of` and `make`."""
+        key = json.dumps([kind, reference], default=str)
+        if key not in self._made:
+            self._made[key] = make(*self.parts(kind, reference, place_of), place_of)
+        return self._made[key]
+
+    def parts(self, kind: str, reference: Reference, place_of: PlaceOf) -> tuple[type[Any], dict[str, Any]]:
+        """As `parts_of`."""
+        key = json.dumps([kind, reference], default=str)
+        if key not in self._parts:
+            self._parts[key] = parts_of(kind, reference, self.project, place_of)
+        return self._parts[key]
 
 
 def make(cls: type[Any], arguments: dict[str, Any], place_of: PlaceOf) -> Any:

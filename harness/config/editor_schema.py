@@ -20,7 +20,8 @@ from harness.config.project import ListLine, Project
 from harness.config.schema import SPEC, MetricEntry, key_shape
 from harness.config.spec import ALIASES
 from harness.plugins import parameters
-from harness.plugins.manifests import loadable_classes, offers
+from harness.plugins.lookup import loadable_classes
+from harness.plugins.manifests import offers
 from harness.plugins.parameters import PLUGIN, Schema, json_schema
 from harness.tables.kinds import whole_entry_type
 

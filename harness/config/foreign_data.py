@@ -11,7 +11,7 @@ from typing import Any
 from harness.config.keys import keys_of
 from harness.config.spec import Spec
 from harness.plugins import approvals
-from harness.plugins.approvals import NeededApproval
+from harness.plugins.needed_approval import NeededApproval
 
 _MAX_PATH_CHARS = 4096
 """Characters of a path."""

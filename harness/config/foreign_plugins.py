@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.config import project
 from harness.plugins import approvals
-from harness.plugins.approvals import NeededApproval
+from harness.plugins.needed_approval import NeededApproval
 
 
 class _Approved(importlib.machinery.SourceFileLoader):

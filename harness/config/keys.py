@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.api.errors import Place
-from harness.plugins.manifests import Offer, offers
+from harness.plugins.extension import Offer
+from harness.plugins.manifests import offers
 
 if TYPE_CHECKING:
     from harness import api

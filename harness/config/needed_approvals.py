@@ -14,8 +14,8 @@ from harness.config.permissions import engine_approvals
 from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.plugins import approvals
-from harness.plugins.approval_record import listing
-from harness.plugins.approvals import NeededApproval
+from harness.plugins.approvals import listing
+from harness.plugins.needed_approval import NeededApproval
 
 _POLICIES: Final = ("policy", "baseline", "floor", "ceiling")
 """Keys under which a spec names a policy."""

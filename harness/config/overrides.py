@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from harness.api.errors import Place, SpecError, near
+from harness.api.errors import Place, SpecError, ValuePath, near
 from harness.config import schema, yamls
 from harness.config.additions import ADDS, add
 from harness.config.spec import ALIASES, fill_in
 from harness.plugins.manifests import offers
-from harness.plugins.parameters import ValuePath
 
 
 def assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: str) -> None:

@@ -14,8 +14,9 @@ from harness.api.errors import SetupError
 from harness.api.printable import clean_name
 from harness.config.spec import Spec
 from harness.plugins import approvals
-from harness.plugins.approvals import NeededApproval, NotApprovedError
-from harness.plugins.manifests import find_offer
+from harness.plugins.approvals import NotApprovedError
+from harness.plugins.lookup import part
+from harness.plugins.needed_approval import NeededApproval
 
 if TYPE_CHECKING:
     from harness.config.plan import Plan
@@ -58,7 +59,7 @@ def check_execution(plan: Plan, allowed: bool, provider: str, *, playing: bool =
     with approvals.allowing(allowed):
         _require_approved(plan, playing)
     if grading or (playing and any(engine.confined for engine in plan.engines.values())):
-        warning = find_offer("confinement", "check", _CONFINED).load_function()(provider)
+        warning = part("confinement_warning", _CONFINED)(provider)
         if warning:
             warnings.warn(warning, stacklevel=2)
 
@@ -91,5 +92,5 @@ def lacking(plan: Plan) -> NotApprovedError | None:
 
 def confined(provider: str) -> AbstractContextManager[None]:
     """Within this context, the provider confines programs that models wrote. Raises `SetupError` if it cannot."""
-    context: AbstractContextManager[None] = find_offer("confinement", "using", _CONFINED).load_function()(provider)
+    context: AbstractContextManager[None] = part("confinement", _CONFINED)(provider)
     return context

@@ -22,11 +22,13 @@ from typing import Annotated, Any, TypedDict
 
 from harness.api import Engine
 from harness.api.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
+from harness.api.plugin import MOUNT
 from harness.config import yamls
 from harness.config.prompts import SUFFIX, PromptSet
 from harness.plugins import approvals, parameters
-from harness.plugins.approvals import BUILTIN, DIGEST, MARKER, MOUNT
-from harness.plugins.manifests import Offer, offers
+from harness.plugins.approvals import BUILTIN, DIGEST, MARKER
+from harness.plugins.extension import Offer
+from harness.plugins.manifests import offers
 
 PROMPT_SET = "prompts.yaml"
 ELSEWHERE = set[str]()

@@ -73,6 +73,12 @@ class QuickEnvironment(ImmutableSandboxedEnvironment):
         """A template's globals as a dict: Jinja's `ChainMap` is read key by key at every rendering and include."""
         return {**self.globals, **(d or {})}
 
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """`obj.attribute`. For an entry of a dict, which most are, Jinja raises an error and catches it."""
+        if type(obj) is not dict or hasattr(dict, attribute):
+            return super().getattr(obj, attribute)
+        return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
+
     def get_template(
         self,
         name: str | jinja2.Template,

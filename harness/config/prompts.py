@@ -18,7 +18,8 @@ from harness.api import Facts
 from harness.api.errors import Place, PromptError, near
 from harness.config.prompt_templates import QuickEnvironment
 from harness.plugins import approvals
-from harness.plugins.manifests import find_offer, offers
+from harness.plugins.lookup import find_offer
+from harness.plugins.manifests import offers
 
 SUFFIX = ".j2"
 
@@ -57,9 +58,9 @@ class PromptSet:
     def _confined(self) -> jinja2.Environment:
         """It keeps templates away from Python. Those that are not installed also have limits, from an extension; other
         people's are refused without it (`SetupError`)."""
-        kind, has_limits = QuickEnvironment, "templates" in offers("confinement")
+        kind, has_limits = QuickEnvironment, "templates" in offers("parts")
         if not all(map(approvals.is_installed if has_limits else approvals.is_own, self.folders)):
-            limits = find_offer("confinement", "templates", f"what limits {self.name!r}, templates of other people,")
+            limits = find_offer("parts", "templates", f"what limits {self.name!r}, templates of other people,")
             kind = limits.load_class(QuickEnvironment)
         return kind(
             undefined=jinja2.StrictUndefined,

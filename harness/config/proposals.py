@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from harness.config.building import Plugins
 from harness.config.keys import keys_of, metrics_without_numbers
 from harness.config.project import Project
 from harness.config.schema import metric_name
@@ -13,16 +14,17 @@ if TYPE_CHECKING:
     from harness.config.spec import Spec
 
 
-def complete(spec: Spec, project: Project) -> Spec:
+def complete(spec: Spec, project: Project, plugins: Plugins | None = None) -> Spec:
     """Add to `spec` what it leaves out, and return it; nothing where it is complete.
 
-    Loads plugins only where prompts or metrics lack. Raises `SpecError` for a task that proposes nothing.
+    Loads plugins only where prompts or metrics lack; `plugins` keeps them for `resolve.plan`. Raises `SpecError` for a
+    task that proposes nothing.
     """
     data = spec.data
     if lacking := [key for key in ("prompts", "metrics") if key not in data]:
         from harness.config.task_proposals import propose  # few specs need it
 
-        propose(spec, project, lacking)
+        propose(spec, plugins or Plugins(project), lacking)
     if "headline" in data and _metrics_are_others(spec):
         _adapt_headline(data, _metrics(spec))
     if "tables" not in data:

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from harness import api
 from harness.api import Engine
 from harness.api.errors import KEY, Place, PluginError, SpecError, UserError, near, raise_all
-from harness.config.building import PlaceOf, Reference, make, parts_of, policy_name, split
+from harness.config.building import PlaceOf, Plugins, Reference, make, parts_of, policy_name, split
 from harness.config.keys import SpecKey, keys_of
 from harness.config.plan import Condition, Group, Plan, without_later_metrics
 from harness.config.project import Project
@@ -31,19 +31,21 @@ from harness.plugins import parameters
 from harness.tables import SIMULATED_NAME, EpisodeScore
 
 
-def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
+def plan(spec: Spec, project: Project, model: Engine | None = None, plugins: Plugins | None = None) -> Plan:
     """Resolve a spec, which is completed first by what its task proposes.
 
     Args:
         spec: as `harness.config.spec.load` gives it.
         project: where its names are looked up.
         model: the engine under test; None lets the spec's `baseline` policy play instead.
+        plugins: with which the spec has been completed, if it has.
 
     Raises:
         SpecError, PluginError: with the place in the spec; all conditions are checked.
     """
-    complete(spec, project)
-    resolver = _Resolver(spec, project, model)
+    plugins = plugins or Plugins(project)
+    complete(spec, project, plugins)
+    resolver = _Resolver(spec, plugins, model)
     conditions = resolver.conditions()
     metrics = resolver.metrics(conditions)
     measured = without_later_metrics(spec, metrics, resolver.engines).digest()
@@ -76,7 +78,7 @@ def following(plan: Plan, scores: Sequence[EpisodeScore]) -> Plan | None:
     spec = next((more for key in plan.keys if (more := key.next(plan, scores)) is not None), None)
     if spec is None:
         return None
-    resolver = _Resolver(spec, plan.project, plan.engines.get("model"))
+    resolver = _Resolver(spec, Plugins(plan.project), plan.engines.get("model"))
     resolver.engines = dict(plan.engines)
     conditions = resolver.conditions()
     keys = tuple(keys_of(spec))
@@ -118,8 +120,9 @@ def given_engine(name: str, given: Any, arguments: Any, project: Project, at: Pl
 
 def metrics(spec: Spec, project: Project) -> dict[str, api.Metric]:
     """The spec's metrics alone, for reading finished runs. Raises `SpecError`, `PluginError`."""
-    complete(spec, project)
-    return _Resolver(spec, project, None).metrics(())
+    plugins = Plugins(project)
+    complete(spec, project, plugins)
+    return _Resolver(spec, plugins, None).metrics(())
 
 
 MAX_NAMED_MODELS = 3
@@ -127,12 +130,11 @@ MAX_NAMED_MODELS = 3
 
 
 class _Resolver:
-    """Builds plugins once per distinct reference."""
+    """Makes the objects of a plan."""
 
-    def __init__(self, spec: Spec, project: Project, model: Engine | None) -> None:
-        self.spec, self.project, self.model = spec, project, model
+    def __init__(self, spec: Spec, plugins: Plugins, model: Engine | None) -> None:
+        self.spec, self.plugins, self.project, self.model = spec, plugins, plugins.project, model
         self.engines: dict[str, Engine] = {} if model is None else {"model": model}
-        self._cache: dict[str, Any] = {}
         self.prompt_sets: dict[str, PromptSet] = {}  # also those of contestants that sit out
 
     def conditions(self) -> tuple[Condition, ...]:
@@ -154,7 +156,7 @@ class _Resolver:
 
     def condition(self, variant: Variant) -> Condition:
         task, protocol = (
-            self.build_at(f"{key}s", reference, functools.partial(self.spec.place_in, variant, key))
+            self.plugins.get(f"{key}s", reference, functools.partial(self.spec.place_in, variant, key))
             for key, reference in (("task", self.played(variant)), ("protocol", variant.data["protocol"]))
         )
         task.stands_in(Path(self.spec.file).parent)
@@ -309,7 +311,7 @@ class _Resolver:
         return None, self.policy(reference, own if body.get("baseline") else shared)
 
     def policy(self, reference: Reference, place_of: PlaceOf) -> Callable[[], api.Policy]:
-        cls, arguments = self.cached("policies", reference, place_of)
+        cls, arguments = self.plugins.parts("policies", reference, place_of)
         make(cls, arguments, place_of)  # wrong values show now, not in the middle of a run
         policy: Callable[..., api.Policy] = cls
         return functools.partial(policy, **arguments)
@@ -333,7 +335,7 @@ class _Resolver:
                 from harness.config.unknown_metrics import refuse  # what only a mistake needs
 
                 refuse(self.project, str(use), conditions, place("use"))
-            metric: api.Metric = self.build_at("metrics", {"use": use, **arguments}, place)
+            metric: api.Metric = self.plugins.get("metrics", {"use": use, **arguments}, place)
             metrics[name] = metric
             for condition in conditions:
                 task = condition.task
@@ -378,20 +380,6 @@ class _Resolver:
         elif len(own) > MAX_NAMED_MODELS:
             own = [f"{len(own)} models"]
         return " + ".join([*([",".join(real)] if real else []), *simulated, *own]) or "policies"
-
-    def build_at(self, kind: str, reference: Reference, place_of: PlaceOf) -> Any:
-        key = json.dumps(["object", kind, reference], default=str)
-        if key not in self._cache:
-            cls, arguments = self.cached(kind, reference, place_of)
-            self._cache[key] = make(cls, arguments, place_of)
-        return self._cache[key]
-
-    def cached(self, kind: str, reference: Reference, place_of: PlaceOf) -> tuple[type[Any], dict[str, Any]]:
-        key = json.dumps(["class", kind, reference], default=str)
-        if key not in self._cache:
-            self._cache[key] = parts_of(kind, reference, self.project, place_of)
-        parts: tuple[type[Any], dict[str, Any]] = self._cache[key]
-        return parts
 
 
 def _words(sampling: Mapping[str, Any], place: Place) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, NotRequired, Required, TypedDict
 
 from harness.api import Range
+from harness.api.errors import ValuePath
 from harness.config.keys import SpecKey
 from harness.plugins.manifests import offers
 from harness.plugins.parameters import (
@@ -14,7 +15,6 @@ from harness.plugins.parameters import (
     Keywords,
     Plugin,
     Schema,
-    ValuePath,
     json_schema,
     json_shape,
     schema_problems,

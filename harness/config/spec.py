@@ -18,14 +18,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.api.errors import KEY, Place, SpecError, near, raise_all
+from harness.api.errors import KEY, Place, SpecError, ValuePath, near, raise_all
 from harness.config import schema, yamls
 from harness.config.additions import add
 from harness.config.expansion import VARIABLE, ExpansionBudget, insert
 from harness.config.keys import keys_of, measured
 from harness.config.project import Project
 from harness.plugins import approvals
-from harness.plugins.parameters import ValuePath
+from harness.plugins.needed_approval import NeededApproval
 from harness.tables.kinds import kind_of
 
 # What a reader of two result tables would not call a difference of the benchmark, and how fast it was made.
@@ -261,7 +261,7 @@ def _extended(document: yamls.Document, project: Project, via: tuple[str, ...]) 
         raise SpecError("extends: names one spec", place=here)
     file = str(project.spec(base, here).resolve())
     if not approvals.may_read(Path(file), document.file) and not approvals.is_own(file):
-        approvals.require([approvals.NeededApproval.reading(Path(file), "extends")], here)
+        approvals.require([NeededApproval.reading(Path(file), "extends")], here)
     if file in via:
         raise SpecError(f"extends itself through {' → '.join(via)}", place=here)
     if len(via) >= yamls.MAX_DEPTH:

@@ -9,10 +9,10 @@ from typing import Protocol as Structure
 
 from harness.api import Facts, Protocol
 from harness.api.errors import SpecError, raise_all
-from harness.config import building, schema
+from harness.config import schema
+from harness.config.building import Plugins, split
 from harness.config.expansion import VARIABLE
 from harness.config.keys import keys_of
-from harness.config.project import Project
 from harness.config.spec import Spec
 
 FOR_METRICS: Final = ("headline", "tables", "baseline", "generation_kwargs")
@@ -32,7 +32,7 @@ class ProposesSpec(Structure):
         """
 
 
-def propose(spec: Spec, project: Project, lacking: Sequence[str]) -> None:
+def propose(spec: Spec, plugins: Plugins, lacking: Sequence[str]) -> None:
     """Add the prompt set or the metrics that the spec lacks, as the task of its first condition proposes them; with
     metrics also tables and parameters of the protocol.
 
@@ -40,14 +40,14 @@ def propose(spec: Spec, project: Project, lacking: Sequence[str]) -> None:
     """
     data = spec.data
     variant = spec.variants()[0]
-    name, _ = building.split(variant.data["protocol"])
-    protocol = project.load("protocols", name, spec.place("protocol"))
+    name, _ = split(variant.data["protocol"])
+    protocol = plugins.project.load("protocols", name, spec.place("protocol"))
     at = functools.partial(spec.place_in, variant, "task")
-    task = building.make(*building.parts_of("tasks", variant.data["task"], project, at), at)
+    task = plugins.get("tasks", variant.data["task"], at)
     proposals = {**task.spec_defaults(protocol)} if isinstance(task, ProposesSpec) else {}
     if missing := [key for key in lacking if key not in proposals]:
         keys = f"missing required key{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}"
-        what = building.split(variant.data["task"])[0]
+        what = split(variant.data["task"])[0]
         raise SpecError(f"{keys}: task {what!r} proposes none", place=spec.place())
     wanted = ("metrics", *FOR_METRICS, "description") if "metrics" in lacking else ("description",)
     for key in ("prompts", *wanted):

@@ -19,8 +19,7 @@ from typing import Any
 
 import yaml
 
-from harness.api.errors import KEY, DataError, Place, SpecError
-from harness.plugins.parameters import ValuePath
+from harness.api.errors import KEY, DataError, Place, SpecError, ValuePath
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 40

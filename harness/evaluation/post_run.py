@@ -19,7 +19,8 @@ from harness.api import Metric
 from harness.config.plan import Plan
 from harness.config.project import Project
 from harness.engines.budget import Spent
-from harness.plugins.manifests import find_offer, offers
+from harness.plugins.lookup import find_offer
+from harness.plugins.manifests import offers
 from harness.runtime.options import Options
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from harness.api import Metric
 from harness.api.errors import DataError, near
 from harness.config.project import Project
 from harness.config.spec import Spec
-from harness.plugins.manifests import report_part
+from harness.plugins.lookup import part
 from harness.report.provenance import who_answered
 from harness.tables import EpisodeScore, HeadlineSpec, ResultRow, Table, TableSpec, build, rows
 from harness.tables.spec import as_tuple
@@ -79,7 +79,7 @@ class Run:
         """The spec's tables with figures of publications (`published`) as marked rows."""
         entries = self.table_specs
         if figures := [*published]:
-            entries = [report_part("beside", "what shows published figures")(table, figures) for table in entries]
+            entries = [part("beside", "what shows published figures")(table, figures) for table in entries]
         tables = [build(table, self.scores, self.metrics) for table in entries]
         if tables:
             tables = self.headline.explained(entries, tables, self.scores)
@@ -88,7 +88,7 @@ class Run:
 
     def published(self) -> list[PublishedTable]:
         """Published figures; those in this run's tables say how the run differs from the published one."""
-        found: list[PublishedTable] = report_part("published", "what shows published figures")(self)
+        found: list[PublishedTable] = part("published", "what shows published figures")(self)
         return found
 
     @property

@@ -21,7 +21,7 @@ from harness.evaluation import post_run
 from harness.evaluation.post_run import PostRun
 from harness.evaluation.run import Run
 from harness.plugins import approvals
-from harness.plugins.manifests import loadable_classes
+from harness.plugins.lookup import loadable_classes
 from harness.runtime import run_json
 from harness.runtime.executors import Executor, choose_executor
 from harness.runtime.options import Options
@@ -153,7 +153,13 @@ def open_folder(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
         if any(holder(worker) is not None for worker in workers):
             raise StorageError(f"workers of an earlier run still write into {folder}", hint="End them first.")
     total = plan.in_all(len(run.survey.episodes))
-    return replace(run, meta=run_json.begin(plan, folder, adopted, run.survey.cases, options, total))
+    meta = run_json.describe(plan, folder, adopted, run.survey.cases, total)
+    if (folder / run_json.META).is_file():
+        from harness.runtime.resume_checks import resumed  # what only a folder with a run needs
+
+        if (earlier := resumed(plan, folder, meta, options)) is not None:
+            return replace(run, meta=earlier)
+    return replace(run, meta=run_json.begin(plan, folder, meta, options))
 
 
 def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:

@@ -1,3 +1,3 @@
-"""What may be loaded, and how: what extensions add (`manifests`, of packages `installed`) and which are missing
-(`absent`), what may run (`approvals`, `refusals`, `approval_record`), which parameters YAML may give (`parameters`,
-`mistakes`)."""
+"""What may be loaded, and how: what extensions add (`extension`, `manifests`, `lookup`; of packages `installed`) and
+which are missing (`missing_extensions`), what may run (`needed_approval`, `approvals`, `approval_record`, `refusals`),
+which parameters YAML may give (`parameters`, `explain_errors`)."""

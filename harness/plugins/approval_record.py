@@ -1,16 +1,11 @@
-"""What a user has approved, and what would need approval."""
+"""What a user has approved."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
-
-from harness.plugins import approvals
-from harness.plugins.approvals import NeededApproval
 
 _MAX_FILE_BYTES: Final = 8 << 20
 """Bytes of the record that are read at all."""
@@ -39,19 +34,3 @@ def approved() -> dict[str, dict[str, Any]]:
         return {str(digest): dict(entry) for digest, entry in entries.items() if len(digest) == 64}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}
-
-
-@contextlib.contextmanager
-def listing(going_on: bool = False) -> Iterator[list[NeededApproval]]:
-    """Within it nothing is approved: all that is asked for is refused, and kept in the list.
-
-    `going_on`: it is kept and not refused, where only data are read.
-    """
-    found: list[NeededApproval] = []
-
-    def keep(needed: list[NeededApproval]) -> list[NeededApproval]:
-        found.extend(needed)
-        return [] if going_on else needed
-
-    with approvals.deciding(keep), approvals.refusals():
-        yield found

@@ -10,95 +10,27 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
-import json
 import os
 import sys
 import sysconfig
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Set
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from harness.api.errors import Place, SetupError
+from harness.plugins.needed_approval import NeededApproval
 
 MARKER: Final = "harness.yaml"
 BUILTIN: Final = "harness_builtin"
-MOUNT: Final = "_harness_project_"
-"""How the names of all modules begin that are plugins (`harness.config.project` mounts projects under them)."""
 DIGEST: Final = "__harness_digest__"
 """The attribute of such a module that holds the SHA-256 of its source."""
 COMMAND_LINE: Final = "--"
 """What the place of a value that the command line gave begins with."""
 _RUN: Final = "run.json"
 _RESULTS: Final = "results"
-
-
-@dataclass(frozen=True, slots=True)
-class NeededApproval:
-    """One thing that would run, or be sent.
-
-    Attributes:
-        what: in words: the file that would run; "OPENAI_API_KEY to https://…".
-        digest: SHA-256 of what would run, or of the pair, as hexadecimal digits; "" if it cannot be approved by
-            digest, because it is another one every time: a program that a model writes.
-        why: which part of a spec asks for it.
-        file: the file that would run. Your own file (`is_own`) needs no approval.
-        fields: paths of the parameters that ask for it, where no file of its own does. It needs no approval if your
-            own documents, or the command line, set these. None: only an approval permits it.
-        variable: the environment variable that would be sent, of a key and its address; "" of all else. One that is
-            not set is not sent, and needs no approval.
-        does: what happens with it: it "run"s, is "sent", or is "read" and may be sent with prompts.
-    """
-
-    what: str
-    digest: str
-    why: str = ""
-    file: Path | None = None
-    fields: tuple[tuple[str, ...], ...] | None = None
-    variable: str = ""
-    does: Literal["run", "sent", "read"] = "run"
-
-    @classmethod
-    def of_file(cls, path: Path, content: bytes, why: str = "") -> NeededApproval:
-        """A file that would run."""
-        return cls(str(path), hashlib.sha256(content).hexdigest(), why, file=path)
-
-    @classmethod
-    def declared(cls, what: str, facts: Any, fields: Iterable[str] = ("",), why: str = "") -> NeededApproval:
-        """What parameters of a plugin ask for, such as a command; `facts`: all that decides what runs.
-
-        `fields`: names of the parameters; "" stands for all of them.
-        """
-        text = json.dumps(["declared", facts], sort_keys=True, default=str)
-        return cls(
-            what, hashlib.sha256(text.encode()).hexdigest(), why, fields=tuple((f,) if f else () for f in fields)
-        )
-
-    @classmethod
-    def pair(cls, variable: str, address: str, fields: Iterable[str], why: str = "") -> NeededApproval:
-        """An environment variable that would be sent to an address. The same pair of another spec is the same."""
-        text = json.dumps(["pair", variable, address])
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        paths = tuple((field,) for field in fields)
-        return cls(f"{variable} to {address}", digest, why, fields=paths, variable=variable, does="sent")
-
-    @classmethod
-    def prompts_to(cls, address: str, fields: Iterable[str], why: str = "") -> NeededApproval:
-        """An address that gets prompts, and what they quote, even if it gets no key."""
-        digest = hashlib.sha256(json.dumps(["address", address]).encode()).hexdigest()
-        return cls(f"prompts to {address}", digest, why, fields=tuple((field,) for field in fields), does="sent")
-
-    @classmethod
-    def reading(cls, path: Path, why: str = "") -> NeededApproval:
-        """A file or folder whose content a spec puts into prompts. Approved is the place, not the content."""
-        digest = hashlib.sha256(json.dumps(["read", str(path)]).encode()).hexdigest()
-        return cls(str(path), digest, why, does="read")
-
-    def __str__(self) -> str:
-        return f"{self.what} ({self.why})" if self.why else self.what
 
 
 class NeedsApproval(ABC):
@@ -294,6 +226,22 @@ def refusals() -> Iterator[list[NotApprovedError]]:
         yield found
     finally:
         _refused.reset(token)
+
+
+@contextlib.contextmanager
+def listing(going_on: bool = False) -> Iterator[list[NeededApproval]]:
+    """Within it nothing is approved: all that is asked for is refused, and kept in the list.
+
+    `going_on`: it is kept and not refused, where only data are read.
+    """
+    found: list[NeededApproval] = []
+
+    def keep(needed: list[NeededApproval]) -> list[NeededApproval]:
+        found.extend(needed)
+        return [] if going_on else needed
+
+    with deciding(keep), refusals():
+        yield found
 
 
 def require(needed: Iterable[NeededApproval], place: Place | None = None) -> None:

@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from harness.api.errors import KEY, near
+from harness.api.errors import KEY, ValuePath, near
 from harness.api.printable import cut
 from harness.plugins.missing_extensions import bringer
-from harness.plugins.parameters import ValuePath
 from harness.plugins.renamed import VALUES, new_key, new_word
 
 

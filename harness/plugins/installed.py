@@ -16,8 +16,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api.errors import Place, PluginError, UserError, near
-from harness.plugins.manifests import API_VERSIONS, CLOSED, GROUP, MANIFEST, OWN, POINTS, Extension, core, read
-from harness.plugins.missing_extensions import BrokenExtension
+from harness.plugins.extension import (
+    API_VERSIONS,
+    CLOSED,
+    GROUP,
+    MANIFEST,
+    OWN,
+    POINTS,
+    Extension,
+    core,
+    read,
+)
 
 _NEEDED: Final = {"extra?": "text", "packages?": "texts"}
 _RUN: Final = {"run": "reference", **_NEEDED}
@@ -29,19 +38,16 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "table_keys": "reference",
     "post_run": {**_RUN, "parameters?": "names", "eval?": "reference", "score?": "reference"},
     "checks": "reference",
-    "confinement": "reference",
-    "engines": ("module", {"run": "module", **_NEEDED}),
+    "engines": ("module", {"run": "module", "note?": "text", **_NEEDED}),
     "abilities": "reference",
     "executors": "reference",
     "commands": {**_RUN, "options": "reference", "help": "text", "usage": "text", "examples?": "texts"},
     "starters": "text",
     "lists": {**_RUN, "help": "text", "folders?": "texts by name"},
-    "reports": "reference",
     "charts": {**_RUN, "help": "text"},
     "exports": "reference",
     "findings": {**_RUN, "file": "text"},
-    "model_notes": "text",
-    "what_if": {**_RUN, "form": "reference"},
+    "parts": "reference",
 }
 """Table of a manifest → the type of its values: a word of `_IS`, keys (with "?": optional), or either."""
 _IS: Final[Mapping[str, Callable[[Any], bool]]] = {
@@ -84,35 +90,22 @@ OF_THE_CORE: Final[Mapping[str, Set[str]]] = {
         *("limit", "cluster", "headline", "tables"),
     },
     "table_keys": {
-        *(
-            "title",
-            "kind",
-            "rows",
-            "columns",
-            "metrics",
-            "where",
-            "aggregate",
-            "overall",
-            "overall_title",
-            "uncertainty",
-        ),
-        *(
-            "error_style",
-            "cluster",
-            "digits",
-            "unit",
-            "published",
-            "paper",
-            "labels",
-            "order",
-            "ratio",
-            "relative_drop",
-        ),
-        *("hide_empty", "note", "figure"),
+        *("title", "kind", "rows", "columns", "metrics", "where", "aggregate", "overall", "overall_title"),
+        *("uncertainty", "error_style", "cluster", "digits", "unit", "published", "paper", "labels"),
+        *("order", "ratio", "relative_drop", "hide_empty", "note", "figure"),
     },
     "lists": {"help", "debug"},
 }
 """Point → names that the core uses besides those of its own manifest; no extension can offer them."""
+
+
+@dataclass(frozen=True)
+class BrokenExtension:
+    """A disabled extension: what is wrong with it, and the names that it would add, as far as they are known."""
+
+    name: str
+    error: UserError
+    points: Mapping[str, Mapping[str, Any]]
 
 
 def beside(shipped: Mapping[str, Extension]) -> tuple[Mapping[str, Extension], tuple[BrokenExtension, ...]]:

@@ -11,25 +11,15 @@ import json
 import tomllib
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
-from harness.api.errors import Place, SetupError, UserError
+from harness.api.errors import Place
 from harness.plugins import manifests
-from harness.plugins.manifests import OWN, SHIPPED, Extension, Offer, read
+from harness.plugins.extension import GROUP, OWN, SHIPPED, Extension, Offer, install, missing_extension, read
 
 INDEX: Final = Path(__file__).parents[1] / "shipped.toml"
 """What each shipped extension adds, even if its folder is missing; `index` makes it."""
-
-
-@dataclass(frozen=True)
-class BrokenExtension:
-    """A disabled extension: what is wrong with it, and the names that it would add, as far as they are known."""
-
-    name: str
-    error: UserError
-    points: Mapping[str, Mapping[str, Any]]
 
 
 def lacking(extension: Extension) -> str | None:
@@ -42,7 +32,7 @@ def lacking(extension: Extension) -> str | None:
             parts.append((tuple(own), f" for {point}.{name}", Offer(extension, point, name, value).extra))
     missing = [([name for name in packages if not _is_installed(name)], *rest) for packages, *rest in parts]
     texts = [
-        f"{' and '.join(names)}{what}: {_install(extension.distribution, extra)}"
+        f"{' and '.join(names)}{what}: {install(extension.distribution, extra)}"
         for names, what, extra in missing
         if names
     ]
@@ -56,23 +46,10 @@ def _is_installed(package: str) -> bool:
         return False
 
 
-def raise_import_error(offer: Offer, module: str, error: BaseException, key: str) -> NoReturn:
-    """Say why the module that an offer names under a key cannot be imported. Raises as `Offer.load`."""
-    one = offer.extension
-    if missing_module(error) is not None or isinstance(error, UserError):
-        raise error
-    if not isinstance(error, ModuleNotFoundError) or error.name is None:
-        raise offer.mistake(f"{module} cannot be imported: {type(error).__name__}: {error}", key) from error
-    if error.name.partition(".")[0] == one.package.partition(".")[0]:
-        raise offer.mistake(f"there is no module {error.name}", key) from None
-    why = f"the extension {one.name} needs {error.name}, which is not installed"
-    raise SetupError(why, hint=f"Install it: {_install(one.distribution, offer.extra)}") from error
-
-
 def missing() -> dict[str, str]:
     """Name → why an extension that ships, or is installed, cannot be used here, and what to do."""
     found, usable = manifests.all_extensions(), manifests.extensions()
-    why = {name: f"is not installed: {_install(OWN, one.get('extra'))}" for name, one in _index().items()}
+    why = {name: f"is not installed: {install(OWN, one.get('extra'))}" for name, one in _index().items()}
     for name, one in found.items():
         absent = [need for need in one.needs if need not in usable]
         why[name] = f"needs the extension {' and '.join(absent)}" if absent else lacking(one) or ""
@@ -97,24 +74,24 @@ def bringer(what: str, *points: str) -> str | None:
 
 
 def model_notes(played: Iterable[str]) -> Iterator[str]:
-    """What tables must say of models, as extensions do that are here, even if they lack another one; of what comes with
-    one that is not here, which that is."""
-    notes = {
-        name: str(bringer(name, "model_notes")) for one in _index().values() for name in one.get("model_notes", ())
-    }
-    for one in manifests.all_extensions().values():
-        notes |= one.points["model_notes"]
-    for kind, note in notes.items():
-        if named := [part for part in played if part == kind or part.startswith(f"{kind} (")]:
-            yield f"{', '.join(named)}: {note}"
+    """What tables must say of models: the `note` of an engine of that name, even where its extension lacks another one;
+    of one that comes with an extension which is not here, which that is."""
+    engines = {name: one for of in manifests.all_extensions().values() for name, one in of.points["engines"].items()}
+    notes: dict[str, list[str]] = {}
+    for model in played:
+        name = model.partition(" (")[0]
+        entry = engines.get(name) or bringer(name, "engines")
+        note = entry.get("note") if isinstance(entry, Mapping) else None if name in engines else entry
+        if note:
+            notes.setdefault(note, []).append(model)
+    for note, models in notes.items():
+        yield f"{', '.join(models)}: {note}"
 
 
 def missing_module(error: BaseException) -> str | None:
     """The same for code that imports a missing extension; None for all other errors."""
-    parts = str(error.name).split(".") if isinstance(error, ModuleNotFoundError) else []
-    if parts[:2] != ["harness", "extensions"] or len(parts) < 3 or parts[2] in manifests.all_extensions():
-        return None
-    return f"comes with the extension {parts[2]}, which {missing().get(parts[2], 'is not installed')}"
+    name = missing_extension(error)
+    return None if name is None else f"comes with the extension {name}, which {missing().get(name, 'is not installed')}"
 
 
 def culprit(error: BaseException) -> tuple[Extension, Place] | None:
@@ -143,10 +120,10 @@ def _index() -> Mapping[str, Mapping[str, Any]]:
 
 def index() -> str:
     """The content of `INDEX`, from the manifests: a line for each extension, with the names that it adds."""
-    command = "python -m harness.plugins.manifests > harness/shipped.toml"
+    command = "python -m harness.plugins.missing_extensions > harness/shipped.toml"
     lines = [f"# What each extension that ships adds. Made by: {command}"]
     for file in manifests.shipped():
-        one = read(f"{manifests.GROUP}.{file.parent.name}", file)
+        one = read(f"{GROUP}.{file.parent.name}", file)
         parts = [f'summary = "{one.summary}"', *([f'extra = "{one.extra}"'] if one.extra else [])]
         brought: dict[str, Any] = {point: [*names] for point, names in one.points.items()}
         options = [option for added in one.points["lists"].values() for option in added.get("folders", ())]
@@ -157,5 +134,5 @@ def index() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _install(distribution: str, extra: object) -> str:
-    return f"pip install '{distribution}[{extra}]'" if extra else f"pip install --force-reinstall {distribution}"
+if __name__ == "__main__":
+    print(index(), end="")

@@ -14,16 +14,14 @@ import math
 import re
 import types
 import typing
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self, TypedDict, Union, get_args, get_origin
 
 from harness import api
 from harness.api import Engine
-from harness.api.errors import KEY, Place
+from harness.api.errors import KEY, Place, ValuePath
 
 Schema = dict[str, Any]
-ValuePath = tuple[Hashable, ...]
-"""Where a value stands: mapping keys and list indices from the top."""
 PLUGIN: Final = "plugin"
 """Beside a shape, it names the kind of plugin that the value refers to."""
 

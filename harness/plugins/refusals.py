@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from harness.api.errors import Place
 
 if TYPE_CHECKING:
-    from harness.plugins.approvals import NeededApproval
+    from harness.plugins.needed_approval import NeededApproval
 
 _TITLES: Final = {"run": "not approved to run", "sent": "not approved to be sent", "read": "not approved to be read"}
 _IN_LINE: Final = 3

@@ -11,7 +11,8 @@ from harness.api import Action, Facts, Parsed, Reply, ReplyField
 
 from .characters import WRAPPING, Parsing, before_separator, is_placeholder, literal, valid
 from .contract import Contract, Value
-from .extract import Statement, field_of, line_end
+from .extract import field_of
+from .fields import Statement, line_end
 from .members import text_in
 from .strip_reasoning import strip_reasoning, unfenced
 

@@ -13,7 +13,8 @@ from harness.api import Action, Facts, Parsed, Reply, ReplyField
 
 from .answers import run_on
 from .characters import before_separator, is_placeholder, literal, marker_pattern
-from .extract import Statement, field_of, line_end, members_of
+from .extract import field_of, members_of
+from .fields import Statement, line_end
 from .strip_reasoning import strip_reasoning, unfenced
 
 _EMPTY = re.compile(r"\{\s*+\}")

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from harness.api import Completion, Parsed, Reply, ReplyField
 
-from .extract import Statement, field_of
+from .extract import field_of
+from .fields import Statement
 from .parse_guard import guarded
 from .strip_reasoning import strip_reasoning
 
@@ -19,11 +20,14 @@ def dropped_fields(form: Reply, completion: Completion, parsed: Parsed) -> tuple
     text = completion.tool_calls[-1]["arguments"] if form.tools and completion.tool_calls else completion.text
     if not text or (form.tools and not form.takes_text):
         return ()
-    return guarded("reply", form, lambda: tuple(_dropped(form, strip_reasoning(text), parsed)), lambda bug: ())
+    return guarded("reply", form, lambda: tuple(_dropped(form, text, parsed)), lambda bug: ())
 
 
 def _dropped(form: Reply, text: str, parsed: Parsed) -> Iterator[str]:
-    for one in form.fields:
+    if not (fields := form.fields):
+        return
+    text = strip_reasoning(text)
+    for one in fields:
         name = one.name.replace("_", " ")
         found = field_of(text, name)
         if found is None or _is_nothing(found.value):  # most

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from .characters import WRAPPING, beginning_with, first_word, marker_pattern
+from .fields import EDGE, Statement, line_end
 from .json_fields import json_fields
 from .literals import masked, objects
 
@@ -25,126 +26,20 @@ T = TypeVar("T")
 
 ANSWER = ("answer", "final answer", "preferred answer", "result", "solution")
 """Names under which replies give an answer."""
-_EDGE = r"^[ \t>#*_`([\d.)•|-]{0,12}(?:my[ \t]+)?"
-_BEFORE = re.compile(_EDGE.removeprefix("^"), re.IGNORECASE)
-"""What may precede the name on its line."""
 _TO = r"(?:[ \t_]+\(?(?:to|for)\b(?:(?![ \t][–—-]{1,2}[ \t])[^:：\n<>\"{}]){0,60}?)"
 """What may follow a name: "to my neighbors"."""
-_KNOWN = (
-    *(
-        "message",
-        "action",
-        "answer",
-        "final answer",
-        "confidence",
-        "thinking",
-        "thoughts?",
-        "reasoning",
-        "reasons?",
-        "analysis",
-    ),
-    *(
-        "plan",
-        "explanation",
-        "choice",
-        "decision",
-        "move",
-        "vote",
-        "ranking",
-        "stance",
-        "verdict",
-        "rating",
-        "response",
-        "result",
-    ),
-    *(
-        "my message",
-        "my action",
-        "my answer",
-        "confidence level",
-        "行动",
-        "行動",
-        "动作",
-        "aktion",
-        "acción",
-        "antwort",
-        "答案",
-    ),
-)
-"""Names of fields in the forms of this package and in replies to other prompts. Any other name before a colon may be
-the beginning of what a field says: "P1: you take right."."""
-KNOWN = re.compile("|".join(_KNOWN), re.IGNORECASE)
-"""Any of these names."""
-
-
-@lru_cache(maxsize=64)
-def next_field(others: tuple[str, ...] = ()) -> re.Pattern[str]:
-    """A line that begins another field: a heading, or one of these names or a known one as a label."""
-    name = "|".join([*_KNOWN, *(re.escape(one).replace(r"\ ", "[ _-]?") for one in others)])
-    label = rf"[>*_`#\[<| \t•-]{{0,10}}(?:my[ \t]+)?(?:{name})(?![^\W_])"
-    return re.compile(
-        r"[ \t]*(?:(?:so |thus |therefore |hence )?[*_]*(?:the |my )(?:final |correct |best )?(?:answer"
-        r"|action|choice) (?:is|should|must)\b"
-        r"|\\boxed|```|~~~|[{<]|"
-        rf"#{{1,6}}[ \t]*[^\W\d]|{label}(?:[*_`\] \t]*[:：]|\*\*[ \t]*$|\][ \t]|>|[ \t]*$)|-{{3,}}[ \t]*$)",
-        re.IGNORECASE | re.MULTILINE,
-    )
-
-
 _ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "message": ("nachricht", "消息", "信息", "メッセージ", "메시지", "mensaje", "mensagem", "messaggio", "сообщение"),
     "action": ("aktion", "行动", "动作", "行動", "アクション", "행동", "acción", "ação", "azione", "действие"),
     "confidence": (
-        *(
-            "konfidenz",
-            "sicherheit",
-            "置信度",
-            "信心",
-            "確信度",
-            "자신감",
-            "신뢰도",
-            "confiance",
-            "confianza",
-            "confiança",
-        ),
-        *("fiducia", "уверенность", "certainty", "probability", "probability that this is correct", "confidence score"),
-        *("confidence rating", "confidence in this answer", "confidence in my answer"),
+        *("konfidenz", "sicherheit", "置信度", "信心", "確信度", "자신감", "신뢰도", "confiance", "confianza"),
+        *("confiança", "fiducia", "уверенность", "certainty", "probability"),
+        *("probability that this is correct", "confidence score", "confidence rating"),
+        *("confidence in this answer", "confidence in my answer"),
     ),
 }
 """Field → its name in other languages and words."""
 _OBJECT_BELOW = re.compile(r"[\s*_]*+(?:`{3,}\w*+\s*+)?\{")
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A field of a reply.
-
-    Attributes:
-        value: what it says, as it was written; "" if a JSON object says null.
-        start, end: what must be taken out of the text, so that the field is not there.
-        instead: what replaces it: the other fields of a JSON object.
-        inline: whether it is on a line after its name and a colon.
-        label: where its name begins on that line.
-    """
-
-    value: str
-    start: int
-    end: int
-    instead: str = "\n"
-    inline: bool = False
-    label: int = 0
-
-    def rest(self, text: str) -> str:
-        """The reply without the field."""
-        return f"{text[: self.start]}{self.instead}{text[self.end :]}"
-
-    def without(self, text: str) -> str:
-        """The reply without the field, nor its name on its line."""
-        if not self.inline:
-            return self.rest(text)
-        line = text.rfind("\n", 0, self.label) + 1
-        begin = line if _BEFORE.fullmatch(text, line, self.label) else self.label
-        return f"{text[:begin]}{self.instead}{text[self.end :]}"
 
 
 def stated(text: str, names: tuple[str, ...], read: Callable[[str], T | None]) -> T | None:
@@ -304,13 +199,13 @@ def _names(called: tuple[str, ...]) -> _Names:
     element = rf"{word}(?:_(?:to|for)_\w{{1,40}})?"
     return _Names(
         re.compile(colon, re.IGNORECASE),
-        re.compile(rf"{_EDGE}(?:{colon}|{word}(?:{_TO}|[ \t*_`]*+\([^()\n]{{1,30}}\))[ \t*_`)]*+[:：])", both),
+        re.compile(rf"{EDGE}(?:{colon}|{word}(?:{_TO}|[ \t*_`]*+\([^()\n]{{1,30}}\))[ \t*_`)]*+[:：])", both),
         re.compile(
-            rf"{_EDGE}(?:{word}{_TO}?[ \t*_`)]*+(?:[-–—=]+>|[–—=|→]|-(?=[ \t]))|(?<=\[){word}\])"
+            rf"{EDGE}(?:{word}{_TO}?[ \t*_`)]*+(?:[-–—=]+>|[–—=|→]|-(?=[ \t]))|(?<=\[){word}\])"
             r"[ \t*_`]*+(\S[^\n]*?)[ \t|]*$",
             both,
         ),
-        re.compile(rf"{_EDGE}{word}{_TO}?[ \t*_`#)\]:：]*+$", both),
+        re.compile(rf"{EDGE}{word}{_TO}?[ \t*_`#)\]:：]*+$", both),
         re.compile(rf"<[ ]?{element}(?:[ \t][^<>]{{0,200}})?>", re.IGNORECASE),
         re.compile(rf"<[ ]?/[ ]?{element}[ ]?>", re.IGNORECASE),
         re.compile(rf"(?:my|public|short)?{word}(?:s|text|(?:to|for)\w{{1,40}})?", re.IGNORECASE),
@@ -380,9 +275,3 @@ def _headed(text: str, lines: str, names: _Names, begin: int, others: tuple[str,
         if field := statement_below(text, lines, heading.end(), others):
             return field
     return None
-
-
-def line_end(text: str, start: int) -> int:
-    """Where the line ends that `start` is in."""
-    end = text.find("\n", start)
-    return len(text) if end < 0 else end

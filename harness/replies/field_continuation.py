@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from .characters import BLANK, WRAPPING, end_of
-from .extract import Statement, line_end, next_field
+from .fields import Statement, line_end, next_field
 from .members import text_in
 
 _LINES = 20

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-from .extract import KNOWN
+from .fields import KNOWN
 from .literals import objects
 
 _TAG = re.compile(

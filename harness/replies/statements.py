@@ -9,22 +9,8 @@ from collections.abc import Iterator, Sequence
 from .characters import WRAPPING, beginning_with, end_of, last_line
 
 _ELSEWHERE = (
-    *(
-        "答案",
-        "答え",
-        "回答",
-        "解答",
-        "正解",
-        "정답",
-        "답",
-        "antwort",
-        "réponse",
-        "respuesta",
-        "risposta",
-        "resposta",
-        "ответ",
-    ),
-    *("odpowiedź", "cevap", "svar", "vastaus", "đáp án", "jawaban", "الجواب", "الإجابة", "उत्तर", "תשובה"),
+    *("答案", "答え", "回答", "解答", "正解", "정답", "답", "antwort", "réponse", "respuesta", "risposta", "resposta"),
+    *("ответ", "odpowiedź", "cevap", "svar", "vastaus", "đáp án", "jawaban", "الجواب", "الإجابة", "उत्तर", "תשובה"),
 )
 """The word "answer" in other languages."""
 LABEL = re.compile(

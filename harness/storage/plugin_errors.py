@@ -8,7 +8,7 @@ from pathlib import Path
 from types import FrameType
 
 from harness.api.errors import UserError
-from harness.plugins.approvals import MOUNT
+from harness.api.plugin import MOUNT
 
 _MAX_MESSAGE_CHARS = 2_000  # characters
 _MAX_TRACEBACK_CHARS = 20_000

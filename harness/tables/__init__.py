@@ -9,7 +9,8 @@ from .entry import TableEntry
 from .headline import HeadlineEntry, HeadlineSpec, check_headline
 from .keys import TableKey
 from .kinds import TableKind
-from .scores import NOT_RUN, CorpusRecord, EpisodeScore, Number, ResultRow, load_scores, rows
+from .result_rows import ResultRow, rows
+from .scores import NOT_RUN, CorpusRecord, EpisodeScore, Number, load_scores
 from .spec import DerivedCell, TableSpec, check
 from .table import (
     SCHEMA,

@@ -7,10 +7,10 @@ import typing
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from harness.api.errors import KEY, Place, PluginError, near
+from harness.api.errors import KEY, Place, PluginError, ValuePath, near
 from harness.plugins.manifests import offers
 from harness.plugins.missing_extensions import bringer
-from harness.plugins.parameters import ValuePath, problems
+from harness.plugins.parameters import problems
 from harness.plugins.renamed import new_key
 
 from .keys import TableKey, all_loaded

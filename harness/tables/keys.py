@@ -12,7 +12,9 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from harness.plugins.manifests import Offer, loadable_classes, offers
+from harness.plugins.extension import Offer
+from harness.plugins.lookup import loadable_classes
+from harness.plugins.manifests import offers
 
 if TYPE_CHECKING:
     from harness.api import Metric

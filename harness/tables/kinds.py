@@ -15,7 +15,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
-from harness.plugins.manifests import Offer, offers
+from harness.plugins.extension import Offer
+from harness.plugins.manifests import offers
 
 from .entry import TableEntry
 from .keys import TableKey, all_loaded, keys_in, loaded

@@ -53,10 +53,8 @@ def who_played(scores: Sequence[EpisodeScore]) -> Iterable[str]:
         what = "players knew the right answer and gave it with a declared probability"
         yield f"{SIMULATED} simulated: {what}. This measures how answers are combined, and no model."
     played = sorted({part for name in {score.model for score in scores} for part in name.split(" + ")})
-    if not {*played} <= offers("engines").keys() - offers("model_notes").keys():
-        from harness.plugins.missing_extensions import (
-            model_notes,  # what only a model with another name than its engine's needs
-        )
+    if not {*played} <= {name for name, one in offers("engines").items() if "note" not in one.value}:
+        from harness.plugins.missing_extensions import model_notes  # what only another name than an engine's needs
 
         yield from model_notes(played)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from harness.storage import PASSING, REFUSALS
 
-if TYPE_CHECKING:
-    from .scores import EpisodeScore
+from .scores import EpisodeScore
 
 DEFAULT_MIN_READ: Final = 0.5
 """The share of turns that must be parsed where a spec says nothing else (`headline: {min_read: …}`)."""

@@ -1,4 +1,4 @@
-"""What is kept of an episode once it is scored, and the standard result rows made from it."""
+"""What is kept of an episode once it is scored, and what a metric makes of many."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 from harness.api import CorpusMetric, Metric, Parts, RatioMetric, Statistic, linearize
 from harness.api.errors import DataError, Place, PluginError, UserError
@@ -16,8 +16,7 @@ from harness.plugins.approvals import NotApprovedError
 from harness.storage import MARKS
 
 from . import stats
-from .parse_share import ParseShare
-from .table import SCHEMA, text
+from .table import text
 
 NOT_RUN: Final = "not run"
 """The `EpisodeScore.error` of an episode that was planned and never finished."""
@@ -28,45 +27,6 @@ class CorpusRecord:
     """What a `CorpusMetric` keeps of an episode: a JSON value, which is not a number."""
 
     value: Any
-
-
-class _Marks(TypedDict, total=False):
-    """What a result row has besides, where there is something to say."""
-
-    uses_ground_truth: bool
-    limited: int
-    read: float
-
-
-class ResultRow(_Marks):
-    """A standard result row: what one metric says of one model in one condition.
-
-    Attributes:
-        schema: the version of the format.
-        run: the run's id.
-        model: the model's name in tables.
-        condition: the cell of the spec's matrix.
-        labels: those that all episodes of the condition share.
-        metric: the metric's name.
-        value: None if there is no number.
-        stderr: standard error; None below two observations.
-        n: how many numbers are behind the value.
-        failed: episodes that failed; an episode in neither was not run or had no number for this metric.
-        uses_ground_truth: there, and true, where players knew the right answer.
-        limited: in how many episodes a limit was reached, where there are some.
-        read: the share of the model's turns that was parsed, where a model was asked.
-    """
-
-    schema: int
-    run: str
-    model: str
-    condition: str
-    labels: dict[str, Any]
-    metric: str
-    value: float | None
-    stderr: float | None
-    n: int
-    failed: int
 
 
 Number = float | Parts | CorpusRecord | None
@@ -346,41 +306,6 @@ def by_condition(scores: Iterable[EpisodeScore]) -> dict[tuple[str, str], list[E
     for score in scores:
         groups.setdefault((score.model, score.condition), []).append(score)
     return groups
-
-
-def rows(
-    scores: Iterable[EpisodeScore], metrics: Mapping[str, Metric], run: str, cluster: Sequence[str] = ()
-) -> list[ResultRow]:
-    """The standard result rows: one for each model, condition and metric, in order of first appearance.
-
-    `stderr` is that of `measured`: `cluster` says which episodes are one observation, as in the run's tables.
-    """
-    result: list[ResultRow] = []
-    for (model, condition), group in by_condition(scores).items():
-        shared = {k: v for k, v in group[0].labels.items() if k != "model" and all(s.labels.get(k) == v for s in group)}
-        failed = sum(score.failed for score in group)
-        marks: _Marks = {"uses_ground_truth": True} if any(score.uses_ground_truth for score in group) else {}
-        if limited := sum(score.limited for score in group):
-            marks["limited"] = limited
-        if (read := ParseShare.of(group).share) is not None:
-            marks["read"] = read
-        for name, metric in metrics.items():
-            stat = measured(metric, group, name, cluster)
-            row: ResultRow = {
-                "schema": SCHEMA,
-                "run": run,
-                "model": model,
-                "condition": condition,
-                "labels": shared,
-                "metric": name,
-                "value": finite(stat.value),
-                "stderr": finite(stat.stderr),
-                "n": stat.n,
-                "failed": failed,
-                **marks,
-            }
-            result.append(row)
-    return result
 
 
 def finite(x: float | None) -> float | None:

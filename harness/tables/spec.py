@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from harness.api.errors import KEY, SpecError, UserError, near
-from harness.plugins.parameters import ValuePath, problems
+from harness.api.errors import KEY, SpecError, UserError, ValuePath, near
+from harness.plugins.parameters import problems
 
 from .entry import Means, TableEntry
 from .keys import TableKey, keys_in

@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.api.errors import UserError
-from harness.plugins.manifests import Offer, offers
+from harness.plugins.extension import Offer
+from harness.plugins.manifests import offers
 from harness.storage.plugin_errors import describe
 from harness.transcripts.view_api import Finding, Transcript
 

@@ -20,7 +20,7 @@ from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.evaluation.load_run import load_run
 from harness.extensions.judges.judge_plans import FOLDER
-from harness.extensions.panels.calibration_files import load_parameters
+from harness.extensions.panels.calibrated_protocol import load_parameters
 from harness.transcripts.view_api import RecordedTurn, Transcript
 from tests.helpers import shipped
 from tests.helpers.commands import invoke

@@ -32,9 +32,10 @@ KNOWN: dict[str, int] = {
     "evaluation/eval_options.py": 5,  # options that an editor completes: a name and its type cannot be looked up
     "evaluation/rescore.py": 3,
     "evaluation/stages.py": 2,
-    "plugins/approvals.py": 1,
+    "plugins/needed_approval.py": 1,
     "replies/answers.py": 1,  # these two: words that models write
-    "replies/extract.py": 2,
+    "replies/extract.py": 1,
+    "replies/fields.py": 1,
     "runtime/run_schema.py": 1,
     "runtime/_tool_calls.py": 1,
     "runtime/run_json.py": 6,

@@ -22,7 +22,8 @@ from harness.engines.priority import PriorityGate
 from harness.extensions.agents import _agent_calls as calls
 from harness.extensions.agents._agent_log import AgentLog
 from harness.extensions.openai.replicas import keys_sent, public
-from harness.plugins.approvals import NeededApproval, NeedsApproval
+from harness.plugins.approvals import NeedsApproval
+from harness.plugins.needed_approval import NeededApproval
 from harness.storage.redaction import without_secrets
 
 if TYPE_CHECKING:

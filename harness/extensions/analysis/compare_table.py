@@ -1,21 +1,95 @@
-"""A table of tests: does a number differ between the episodes of two conditions?"""
+"""`compare:`, a table of tests: does a number differ between the episodes of two conditions?"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Final, NotRequired, TypedDict
 
 from harness.api import Metric
 from harness.api.errors import near
+from harness.tables import TableKind
 from harness.tables.axis import Axis, Key
+from harness.tables.entry import LabelValue, LabelValues, Name, Names
 from harness.tables.notes import clusters_in_words, left_out, limited, who_played, without_number
 from harness.tables.scores import EpisodeScore, numbers
-from harness.tables.spec import TableSpec
+from harness.tables.spec import TableSpec, as_tuple, beside
 from harness.tables.table import Cell, Row, Table, text
 
 from . import paired
 from .paired_table import PairedRow, cells, columns, in_words, is_clustered
-from .table_kinds import Compare
+
+BESIDE: Final = {
+    "columns": "its columns are statistics; name labels in rows",
+    "overall": "its columns are statistics, which have no mean",
+    "figure": "tests are shown as a table",
+    "hide_empty": "its columns are statistics, the same for every row",
+    "published": "published figures are not tested",
+    "uncertainty": "the tests say how sure a difference is",
+}
+"""Keys that make no sense beside those of a table of statistics → why."""
+
+_Sides = TypedDict("_Sides", {"label": Name, "base": LabelValue, "with": LabelValues, "paired_by": NotRequired[Names]})
+
+
+class CompareEntry(TypedDict, total=False):
+    """The key of a comparison."""
+
+    compare: Annotated[
+        _Sides,
+        "a mapping with label, base, with (a value or a list of values of the label) and perhaps paired_by (labels in "
+        "which the episodes of a pair agree; else the case): exact sign-flip tests of pairs, instead of columns",
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(TableKind):
+    """Which values of a label are compared with which one, and what makes pairs: labels, or else the case."""
+
+    entry: ClassVar[Any] = CompareEntry
+    needs: ClassVar[tuple[str, ...]] = ("compare", "rows", "metrics")
+
+    label: str
+    base: str
+    others: tuple[str, ...]
+    paired_by: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, entry: Mapping[str, Any]) -> Compare:
+        """Read `compare:`."""
+        sides = entry["compare"]
+        others = tuple(map(text, as_tuple(sides["with"])))
+        return cls(sides["label"], text(sides["base"]), others, as_tuple(sides.get("paired_by", ())))
+
+    def labels(self) -> Iterable[tuple[str, Mapping[str, Sequence[str]]]]:
+        """The compared label with its values, and those that make pairs."""
+        pairs: dict[str, Sequence[str]] = dict.fromkeys(self.paired_by, ())
+        yield "compare", {self.label: (self.base, *self.others), **pairs}
+
+    def placed(self) -> Sequence[str]:
+        """The compared label."""
+        return (self.label,)
+
+    def problems(self, table: TableSpec) -> list[str]:
+        """What makes no sense in a table of differences."""
+        label, base, mistakes = self.label, self.base, beside(table, "compare", BESIDE)
+        if label in table.rows:
+            mistakes.append(f"compare: rows must not have {label!r}: a row holds both sides of a comparison")
+        if "metric" in (label, *self.paired_by):
+            mistakes.append("compare: use metrics: to choose metrics, each is compared with itself")
+        if label in self.paired_by:
+            mistakes.append(f"compare: no pair can agree in {label!r}, which distinguishes its two sides")
+        if base in self.others:
+            mistakes.append(f"compare: {base!r} is compared with itself")
+        mistakes += [f"compare: with has {x!r} twice" for x, n in Counter(self.others).items() if n > 1]
+        allowed = table.where.get(label, (base, *self.others))
+        mistakes += [f"compare: where leaves out {label} {x!r}" for x in (base, *self.others) if x not in allowed]
+        return mistakes
+
+    def build(self, table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> Table:
+        """As `compare`."""
+        return compare(table, self, scores, metrics)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A table of main effects: how much each of several choices moves a number."""
+"""`effects:`, a table of main effects: how much each of several choices moves a number."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Annotated, Any, ClassVar, Final, TypedDict
 
 from harness.api import Metric, RatioMetric
 from harness.api.errors import SpecError
-from harness.tables import stats
+from harness.tables import TableKind, stats
 from harness.tables.axis import Axis, Key
+from harness.tables.entry import Names
 from harness.tables.notes import clusters_in_words, of_episodes, without_number
 from harness.tables.scores import EpisodeScore, cluster_of, finite, observations
-from harness.tables.spec import TableSpec
+from harness.tables.spec import TableSpec, as_tuple, beside
 from harness.tables.table import Cell, Column, NumberForm, Row, Table, text
 
+from .compare_table import BESIDE
 from .effects_model import Fit, Term, fit, many_levels
-from .table_kinds import Effects
 
 _COLUMNS: Final[dict[str, tuple[str, NumberForm]]] = {
     "n": ("n", "count"),
@@ -34,6 +35,59 @@ _COLUMNS: Final[dict[str, tuple[str, NumberForm]]] = {
 }
 """Statistic → its column's title and form."""
 GRAND: Final = "grand mean"
+
+
+class EffectsEntry(TypedDict, total=False):
+    """The keys of a table of effects."""
+
+    effects: Annotated[
+        Names,
+        "a label or a list of distinct labels: how much the values of each move the numbers, instead of columns",
+    ]
+    interactions: Annotated[bool, "true or false: with effects, also a test for each pair of labels"]
+
+
+@dataclass(frozen=True, slots=True)
+class Effects(TableKind):
+    """The labels whose effects are estimated, and whether those of pairs are tested."""
+
+    entry: ClassVar[Any] = EffectsEntry
+    needs: ClassVar[tuple[str, ...]] = ("effects", "metrics")
+    reserved: ClassVar[frozenset[str]] = frozenset({"statistic", "factor", "level"})
+
+    factors: tuple[str, ...]
+    interactions: bool = False
+
+    @classmethod
+    def read(cls, entry: Mapping[str, Any]) -> Effects:
+        """Read `effects:` and `interactions:`."""
+        return cls(as_tuple(entry["effects"]), entry.get("interactions", False))
+
+    def labels(self) -> Iterable[tuple[str, Mapping[str, Sequence[str]]]]:
+        """The factors."""
+        yield "effects", dict.fromkeys(self.factors, ())
+
+    def problems(self, table: TableSpec) -> list[str]:
+        """What makes no sense in a table of effects."""
+        mistakes = ["effects: use metrics: to choose metrics, each has effects of its own"] * ("metric" in self.factors)
+        mistakes += [
+            f"effects: {label!r} is in rows, and a row has one value of it"
+            for label in self.factors
+            if label in table.rows
+        ]
+        alone = [label for label in self.factors if len(table.where.get(label, "ab")) == 1]
+        mistakes += [f"effects: where leaves {label} one value: there is nothing to compare" for label in alone]
+        if self.interactions and len(self.factors) < 2:
+            mistakes.append("interactions: effects needs two labels or more, whose pairs are tested")
+        return beside(table, "effects", BESIDE) + mistakes
+
+    def check(self, table: TableSpec, labels: Mapping[str, Sequence[str]], metrics: Iterable[str]) -> list[str]:
+        """Labels of too many values: numbers that count, such as those of cases."""
+        return many_levels(self.factors, labels)
+
+    def build(self, table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> Table:
+        """As `effects`."""
+        return effects(table, metrics, scores)
 
 
 def _of(table: TableSpec) -> Effects:

@@ -13,7 +13,8 @@ from typing import Any
 
 from harness.api.errors import PluginError, SetupError
 from harness.plugins import approvals
-from harness.plugins.approvals import NeededApproval, NotApprovedError
+from harness.plugins.approvals import NotApprovedError
+from harness.plugins.needed_approval import NeededApproval
 
 from .batch_metric import BatchMetric
 

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 
-from harness.api.errors import KEY, PluginError
-from harness.plugins.parameters import ValuePath, problems
+from harness.api.errors import KEY, PluginError, ValuePath
+from harness.plugins.parameters import problems
 
 
 class ProcessDocs(TypedDict, total=False):

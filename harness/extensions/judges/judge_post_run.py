@@ -20,8 +20,9 @@ from harness.runtime.options import Options
 from .ask_judges import ask, waiting
 from .judge_options import engine_of
 from .judge_plans import Judging, judgings, together
+from .judge_records import in_words, unchanged
 from .judge_task import JudgedMetric
-from .judge_verdicts import in_words, missing_in_words, unchanged, with_verdicts
+from .judge_verdicts import missing_in_words, with_verdicts
 
 
 class Judges(PostRun):

@@ -19,6 +19,8 @@ from harness.api.printable import utf8
 from harness.extensions.panels.questions import Question, QuestionTask
 from harness.plugins.parameters import PLUGIN, Keywords, Plugin
 
+from .judge_records import note_on
+
 RATING = "rating"
 """The number that a judge gives; of several criteria their mean."""
 COUNTS = ("missing", "input_tokens", "output_tokens")
@@ -73,9 +75,8 @@ class JudgedMetric(Metric):
 
     def recall(self, name: str, meta: Facts) -> None:
         """Let tables say who rated."""
-        from .judge_verdicts import note_on
-
-        self.note = note_on(self, name, meta.get("judges", {})) or self.note
+        if self.of not in COUNTS:
+            self.note = note_on(name, meta.get("judges", {})) or self.note
 
     def __post_init__(self) -> None:
         check_scale(self.scale, self.criteria)

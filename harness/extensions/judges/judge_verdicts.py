@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from harness import storage
 from harness.api import Facts, Metric
@@ -14,6 +14,7 @@ from harness.extensions.judges.judge_task import COUNTS, RATING, JudgedMetric, r
 from harness.tables import EpisodeScore, load_scores
 
 from .judge_plans import CASES, FOLDER, Judging, folder_name
+from .judge_records import usable
 
 Numbers = dict[str, float | None]
 
@@ -49,7 +50,7 @@ def with_verdicts(
     scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric], recorded: Mapping[str, Facts], run: Path
 ) -> list[EpisodeScore]:
     """The scores with the numbers of judges, from the folders that run.json names. Raises `DataError`."""
-    recorded = _usable(recorded)
+    recorded = usable(recorded)
     verdicts: dict[str, dict[str, Numbers]] = {}
     judged: dict[str, JudgedMetric] = {}
     for name, metric in metrics.items():
@@ -68,47 +69,6 @@ def with_verdicts(
             numbers[name] = own.get(metric.of) if score.error is None else None
         complete.append(replace(score, numbers=numbers))
     return complete
-
-
-_RECORD: Final[dict[str, type | tuple[type, ...]]] = {
-    **dict.fromkeys(("folder", "judge", "prompt"), str),
-    **dict.fromkeys(("answers", "unanswered", "left_out", "replies", "missing", "calls"), int),
-    **dict.fromkeys(("input_tokens", "output_tokens"), int),
-    "scale": list,
-}
-
-
-def unchanged(recorded: Mapping[str, Facts], right: str | None) -> dict[str, Facts]:
-    """The records of judges that saw no right answers, or those of this digest."""
-    return {name: record for name, record in recorded.items() if record.get("right") in (None, right)}
-
-
-def _usable(recorded: Mapping[str, Facts]) -> dict[str, Facts]:
-    """The records of judges in run.json that are whole: a file may have been edited."""
-    return {
-        name: record
-        for name, record in recorded.items()
-        if all(isinstance(record.get(key), kind) for key, kind in _RECORD.items())
-        and len(record["scale"]) == 2
-        and all(isinstance(end, int | float) for end in record["scale"])
-    }
-
-
-def note_on(metric: JudgedMetric, name: str, recorded: Mapping[str, Facts]) -> str | None:
-    """Who rated, for tables; None if no judge did, or where the metric counts something."""
-    record = _usable(recorded).get(name)
-    if metric.of in COUNTS or not record or not record.get("answers"):
-        return None
-    return f"rated by {_who(record)} {_how(record)}."
-
-
-def _who(record: Mapping[str, Any]) -> str:
-    return f"{record['judge']}, a policy and no judge," if record.get("policy") else str(record["judge"])
-
-
-def _how(record: Mapping[str, Any]) -> str:
-    low, high = record["scale"]
-    return f"from {low:g} to {high:g} ({record['prompt']})"
 
 
 def _inside(run: Path, folder: str) -> Path:
@@ -178,29 +138,6 @@ def _by_episode(cases: Path, by_case: Mapping[str, EpisodeScore]) -> Iterator[tu
         yield episode, answers
 
 
-def in_words(recorded: Mapping[str, Facts], model: str = "") -> Iterable[str]:
-    """Lines on what judges did and used, apart from what the judged models used.
-
-    `model`: the model that was judged.
-    """
-    seen: set[str] = set()
-    for name, record in _usable(recorded).items():
-        if (folder := str(record.get("folder"))) in seen:
-            continue
-        seen.add(folder)
-        yield f"{name}: {_who(record)} rated {record['answers']:,} answers {_how(record)}; {_cost(record)}"
-        if record["answers"] and model in record.get("panel", ()) and not record.get("policy"):
-            yield "  It judged its own answers: models tend to prefer what they wrote themselves."
-        if missing := record["missing"]:
-            yield f"  {missing:,} of {record['replies']:,} replies gave no rating: they are missing, never zero."
-        if failed := record.get("failed"):
-            yield f"  {failed:,} answers could not be put to it: {folder}/errors.jsonl says why."
-        if unanswered := record["unanswered"]:
-            yield f"  {unanswered:,} answers were not given, so there was nothing to rate."
-        if cut := record["left_out"]:
-            yield f"  {cut:,} answers were shown without their middle (max_chars)."
-
-
 def missing_in_words(run: Path, metrics: Iterable[Sequence[str]]) -> Iterable[str]:
     """Lines on judges that have not rated all answers of a run: how many ratings are missing.
 
@@ -215,11 +152,3 @@ def missing_in_words(run: Path, metrics: Iterable[Sequence[str]]) -> Iterable[st
         if planned <= rated:
             what = "no answer is rated, all ratings are missing"
         yield f"{', '.join(names)}: {what}. The command that played the run goes on."
-
-
-def _cost(record: Mapping[str, Any]) -> str:
-    if not record["calls"]:
-        return "no model was asked"
-    tokens = f", with {record['input_tokens']:,} input and {record['output_tokens']:,} output tokens,"
-    known = record["input_tokens"] or record["output_tokens"]  # not every engine reports them
-    return f"its {record['calls']:,} calls{tokens if known else ''} are in no number of the models."

@@ -15,6 +15,7 @@ from typing import Any
 
 from harness.api.errors import PluginError, UserError
 from harness.plugins import approvals
+from harness.plugins.needed_approval import NeededApproval
 
 from . import _package, task_approvals, task_index
 from ._checks import check
@@ -107,19 +108,19 @@ def load(
 
 def needed(
     names: Sequence[str], include_path: Sequence[str] = (), data: LocalData | None = None
-) -> list[approvals.NeededApproval]:
+) -> list[NeededApproval]:
     """The code of others that loading these tasks would run. Arguments and errors as in `load`; runs nothing."""
     return _needed(*_tasks_of(names, include_path), data)
 
 
 def _needed(
     wanted: Sequence[str], known: Mapping[str, task_index.TaskEntry], data: LocalData | None
-) -> list[approvals.NeededApproval]:
+) -> list[NeededApproval]:
     files = task_approvals.needed(wanted, known)
     if data is not None and data.dataset_kwargs.get("trust_remote_code"):
         what = f"code that comes with the data of {', '.join(wanted)}"
         facts = {"tasks": sorted(wanted), "kwargs": dict(data.dataset_kwargs)}
-        files.append(approvals.NeededApproval.declared(what, facts, why="dataset_kwargs: trust_remote_code"))
+        files.append(NeededApproval.declared(what, facts, why="dataset_kwargs: trust_remote_code"))
     return files
 
 

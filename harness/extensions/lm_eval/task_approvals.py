@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from harness.plugins import approvals
-from harness.plugins.approvals import NeededApproval
+from harness.plugins.needed_approval import NeededApproval
 
 from . import _package, task_index
 from ._yaml_files import references

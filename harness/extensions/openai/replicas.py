@@ -18,7 +18,8 @@ from harness.api import Facts, Thread
 from harness.api.errors import SetupError
 from harness.extensions.openai.pace import Pace
 from harness.extensions.openai.refusals import lacks_model
-from harness.plugins.approvals import NeededApproval, NeedsApproval
+from harness.plugins.approvals import NeedsApproval
+from harness.plugins.needed_approval import NeededApproval
 
 PROBE = 20.0  # seconds for a probe of a server
 KEY = "OPENAI_API_KEY"

@@ -14,7 +14,8 @@ from harness.api import Action, Facts, Parsed, Reply, as_text
 from harness.replies.answers import PLACEHOLDER, without_examples
 from harness.replies.characters import marker_pattern, says_nothing
 from harness.replies.contract import Contract, Value
-from harness.replies.extract import Statement, field_of
+from harness.replies.extract import field_of
+from harness.replies.fields import Statement
 from harness.replies.json_fields import broken_object, fields_by_key, json_fields
 from harness.replies.options import KEYS as ANSWERS
 from harness.replies.statements import LABEL

@@ -15,16 +15,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness import __version__, storage
+from harness import storage
 from harness.api import Engine, Move, Task
 from harness.api.errors import DataError, PluginError, SpecError
+from harness.api.version import __version__
 from harness.config import resolve, spec
 from harness.config.plan import Plan, episode_id
 from harness.config.project import Project
 from harness.config.spec import Spec, Variant, over
 from harness.evaluation.stages import OnScore, execute
-from harness.extensions.panels.calibrated_protocol import CalibratedProtocol, CalibrationEpisode
-from harness.extensions.panels.calibration_files import SCHEMA, fingerprint, players, wordings
+from harness.extensions.panels.calibrated_protocol import (
+    SCHEMA,
+    CalibratedProtocol,
+    CalibrationEpisode,
+    fingerprint,
+    players,
+    wordings,
+)
 from harness.extensions.panels.questions import is_right, score_of
 from harness.runtime.options import Options
 from harness.runtime.run_json import identity, plain_folder

@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness import __version__, storage
+from harness import storage
 from harness.api import Facts
 from harness.api.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
+from harness.api.version import __version__
 from harness.config.plan import Job
 from harness.extensions.ray import worker_locks
 from harness.runtime.runner import Work

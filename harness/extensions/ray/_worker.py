@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import __version__, storage
+from harness import storage
 from harness.api import Case, Engine, Facts
 from harness.api.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
+from harness.api.version import __version__
 from harness.config import project, resolve
 from harness.config.permissions import check_execution
-from harness.config.plan import Job, Plan, episode_id
+from harness.config.plan import Job, Plan, episode_id, prepare
 from harness.config.spec import Spec
-from harness.extensions.panels.calibration_files import load_parameters
 from harness.extensions.ray import worker_locks
 from harness.plugins import approvals
 from harness.runtime.open_episodes import Episodes
@@ -304,7 +304,7 @@ def _plan(config: WorkerConfig, root: str) -> Plan:
     own = code(plan)
     if files := sorted({name for part in own for name in changed(config.code[part], own[part])}):
         raise _mismatch(f"has other code: {', '.join(files)}", "the project in the same state")
-    load_parameters(plan)
+    prepare(plan)
     return plan
 
 

@@ -22,7 +22,8 @@ from typing import Annotated, Any
 from harness.api import Facts, Range
 from harness.api.errors import SetupError
 from harness.config.plan import Plan
-from harness.plugins.approvals import NeededApproval, NeedsApproval
+from harness.plugins.approvals import NeedsApproval
+from harness.plugins.needed_approval import NeededApproval
 from harness.runtime.executors import Executor
 from harness.runtime.options import Options
 from harness.runtime.runner import Work

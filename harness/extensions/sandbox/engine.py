@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from harness.api import Completion, Engine, Range, Request, plugin
 from harness.api.errors import EngineFatalError, SetupError
 from harness.engines.priority import PriorityGate
-from harness.plugins.approvals import NeededApproval, NeedsApproval
+from harness.plugins.approvals import NeedsApproval
+from harness.plugins.needed_approval import NeededApproval
 
 if TYPE_CHECKING:
     from harness.extensions.sandbox import Execution

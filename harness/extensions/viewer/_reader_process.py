@@ -20,7 +20,6 @@ from typing import Any
 
 from harness.api.errors import DataError, UserError
 from harness.config.project import find
-from harness.plugins.manifests import Offer, offers
 from harness.transcripts.findings import findings
 from harness.transcripts.moves import from_journal
 from harness.transcripts.view_api import Transcript
@@ -165,12 +164,15 @@ class _Jobs:
 
     def form(self, folder: Path, episode: str, turn: int) -> dict[str, Any]:
         """What may take the place of a turn's reply; as the extension that plays on says it."""
-        found: dict[str, Any] = _what_if().load_function("form")(self._project, folder, episode, turn)
-        return found
+        from harness.extensions.replay import what_if
+
+        return what_if.form(self._project, folder, episode, turn)
 
     def play(self, folder: Path, asked: dict[str, Any], model: dict[str, Any] | None, limit: int | None) -> Any:
         """Play an episode on from a turn with another reply."""
-        return _what_if().load_function()(self._project, folder, **asked, model=model, max_calls=limit)
+        from harness.extensions.replay import what_if
+
+        return what_if.play(self._project, folder, **asked, model=model, max_calls=limit)
 
     def text(self, recording: Recording, turn: int, part: str) -> str | None:
         """One text of a transcript, whole; None if there is none."""
@@ -211,14 +213,6 @@ class _Jobs:
         scenes, note = self._views.scenes(transcript, played and played.task, played and played.protocol)
         problem = "; ".join(filter(None, (transcript.problem, note))) or None
         return replace(transcript, problem=problem), as_json(scenes)
-
-
-def _what_if() -> Offer:
-    """What plays episodes on. Raises `DataError` where no extension does."""
-    offer = next(iter(offers("what_if").values()), None)
-    if offer is None:
-        raise DataError("no extension here plays episodes on")
-    return offer
 
 
 def _work(connection: Connection, project: Path) -> None:

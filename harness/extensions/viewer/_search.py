@@ -5,16 +5,11 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.storage.files import no_link
-from harness.storage.journal import Line
-
-if TYPE_CHECKING:
-    from .run_index import RunIndex
 
 _BLOCK = 1 << 22  # bytes between two looks at the clock
 
@@ -69,22 +64,3 @@ def snippet(values: Any, text: str, around: int = 80) -> str | None:
         elif isinstance(value, list):
             stack += reversed(value)
     return None
-
-
-class TurnNumbers:
-    """Numbers turns as they were played: by batch, then by place in it. Remembers the last episode."""
-
-    def __init__(self, index: RunIndex) -> None:
-        self._index, self._name = index, ""
-        self._places: frozenset[int] = frozenset()
-        self._batches: Counter[int] = Counter()
-
-    def of(self, line: Line, place: int) -> int | None:
-        """The turn's number from 0; None for a move that does not count."""
-        if line["e"] != self._name:
-            self._name, self._places = line["e"], frozenset(self._index.places(line["e"]))
-            turns = {(move["b"], move["p"]) for move in self._index.lines(sorted(self._places))}
-            self._batches = Counter(batch for batch, _ in turns)
-        if place not in self._places:
-            return None
-        return sum(count for batch, count in self._batches.items() if batch < line["b"]) + int(line["p"])

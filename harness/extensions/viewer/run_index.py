@@ -15,6 +15,7 @@ import sqlite3
 import threading
 import time
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +29,7 @@ from harness.storage.pending_failures import PendingFailures
 from ._journal_lines import FILES, MAX_LINE_BYTES, as_data_error, checks, lines_at, reason, sealed_line, stamp
 from ._query import AS_TEXT, FILTERS, OUTCOMES, EpisodeQuery
 from ._rows import COLUMNS, EpisodeRow, Goal, measured, plain, row_of
-from ._search import TurnNumbers, matching_lines, snippet
+from ._search import matching_lines, snippet
 
 __all__ = [
     "FILTERS",
@@ -396,7 +397,7 @@ class RunIndex:
             seconds: how long to look.
         """
         hits: list[SearchHit] = []
-        until, numbers = time.monotonic() + seconds, TurnNumbers(self)
+        until, numbers = time.monotonic() + seconds, _TurnNumbers(self)
         if not text:
             return hits, True
         for number, name in self._names().items():
@@ -415,3 +416,22 @@ class RunIndex:
 
 def _ignore(done: int, of: int) -> None:
     """Nothing is shown."""
+
+
+class _TurnNumbers:
+    """Numbers turns as they were played: by batch, then by place in it. Remembers the last episode."""
+
+    def __init__(self, index: RunIndex) -> None:
+        self._index, self._name = index, ""
+        self._places: frozenset[int] = frozenset()
+        self._batches: Counter[int] = Counter()
+
+    def of(self, line: Line, place: int) -> int | None:
+        """The turn's number from 0; None for a move that does not count."""
+        if line["e"] != self._name:
+            self._name, self._places = line["e"], frozenset(self._index.places(line["e"]))
+            turns = {(move["b"], move["p"]) for move in self._index.lines(sorted(self._places))}
+            self._batches = Counter(batch for batch, _ in turns)
+        if place not in self._places:
+            return None
+        return sum(count for batch, count in self._batches.items() if batch < line["b"]) + int(line["p"])

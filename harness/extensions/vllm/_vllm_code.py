@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from harness.plugins.approvals import NeededApproval, NeedsApproval
+from harness.plugins.approvals import NeedsApproval
+from harness.plugins.needed_approval import NeededApproval
 from harness.storage.redaction import without_secrets
 
 

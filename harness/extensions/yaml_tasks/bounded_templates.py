@@ -38,7 +38,6 @@ HINT = f"A template has {MAX_TEXT:,} characters, {MAX_STEPS:,} steps and {SECOND
 
 _METHODS = (types.MethodType, types.BuiltinMethodType)
 _CLOCK_STEPS = 256
-_OF_DICTS = frozenset(dir(dict))
 
 
 # ------------------------------------------------------------------------------------------ steps
@@ -280,12 +279,6 @@ class BoundedEnvironment(QuickEnvironment):
             return super()._compile(source, filename)
 
     # What compiled templates call:
-
-    def getattr(self, obj: Any, attribute: str) -> Any:
-        """`obj.attribute`. For an entry of a dict, which most are, Jinja raises an error and catches it."""
-        if type(obj) is not dict or attribute in _OF_DICTS:
-            return super().getattr(obj, attribute)
-        return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
 
     def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
         """A call in a template, counted and measured."""

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.cli import main
-from harness.plugins import manifests, missing_extensions
+from harness.plugins import extension, manifests, missing_extensions
 from tests.core.plugins.test_broken_extensions import TOP, Capture, Install, install
 
 __all__ = ["install"]
@@ -32,4 +32,4 @@ def test_another_version_is_named_with_what_to_install(
 @pytest.mark.parametrize("line", ["", "api = 1\n"])
 def test_a_manifest_without_a_version_is_for_the_first(line: str, install: Install) -> None:
     install(f"{TOP}{line}")
-    assert "echo" in manifests.extensions() and manifests.API_VERSIONS[0] == 1
+    assert "echo" in manifests.extensions() and extension.API_VERSIONS[0] == 1

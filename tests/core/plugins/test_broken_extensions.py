@@ -12,7 +12,7 @@ from harness.config.editor_schema import whole_schema
 from harness.config.keys import seating_keys
 from harness.config.project import find
 from harness.config.schema import SPEC
-from harness.plugins import manifests, missing_extensions
+from harness.plugins import extension, manifests, missing_extensions
 from harness.plugins.installed import OF_THE_CORE, checked
 from harness.tables import TableEntry
 from tests.helpers.toy import run
@@ -55,8 +55,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 MISTAKES = [
     (f"{TOP}api = 'one'", "api: expected the version of the extension points, a whole number, found 'one'"),
     (f"{TOP}api = true", "api: expected the version of the extension points"),
-    (f'{TOP}api = 1\n[reports]\npage = "a:b"', "reports: only extensions that ship with the harness offer these"),
-    (f'{TOP}[what_if]\nplay = "a:b"', "what_if: only extensions that ship"),
+    (f'{TOP}api = 1\n[parts]\npage = "a:b"', "parts: only extensions that ship with the harness offer these"),
     ("name = ", "cannot be read"),
     ('name = "echo"', "missing required key 'summary'"),
     ("name = 1\nsummary = ''", "name: expected a name, found 1"),
@@ -134,7 +133,7 @@ def test_names_of_the_core_are_no_extensions() -> None:
 
 
 def test_what_the_core_offers_is_listed_as_extensions_list_theirs() -> None:
-    assert checked("harness", manifests.CORE).points == manifests.core().points
+    assert checked("harness", extension.CORE).points == extension.core().points
 
 
 @pytest.mark.parametrize(

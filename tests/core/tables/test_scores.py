@@ -12,7 +12,8 @@ from harness.api import CorpusMetric, Episode, RatioMetric, Statistic
 from harness.api.errors import DataError, Place, PluginError, SpecError
 from harness.plugins.approvals import NotApprovedError
 from harness.tables import CorpusRecord, EpisodeScore
-from harness.tables.scores import aggregate, all_parts, cluster_of, load_scores, numbers, observations, records, rows
+from harness.tables.result_rows import rows
+from harness.tables.scores import aggregate, all_parts, cluster_of, load_scores, numbers, observations, records
 
 
 class Ratio(RatioMetric):

@@ -20,7 +20,8 @@ from harness.config.project import builtin, find
 from harness.engines.mock import Mock
 from harness.plugins import approvals
 from harness.plugins.approval_record import approved, store
-from harness.plugins.approvals import NeededApproval, NotApprovedError
+from harness.plugins.approvals import NotApprovedError
+from harness.plugins.needed_approval import NeededApproval
 from tests.helpers.strangers import Stranger, find_with, needed_by, trust
 from tests.helpers.viewing import get, serving
 

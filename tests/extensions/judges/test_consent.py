@@ -17,7 +17,8 @@ TOY = Path(__file__).parents[2] / "toy"
 RUNNER = '''
 """Answers with what a program prints."""
 from harness.api import Completion, plugin
-from harness.plugins.approvals import NeededApproval, NeedsApproval
+from harness.plugins.needed_approval import NeededApproval
+from harness.plugins.approvals import NeedsApproval
 from harness.api import Engine
 
 @plugin

@@ -15,7 +15,7 @@ from harness.config import project, spec
 from harness.engines.mock import Mock
 from harness.evaluation.evaluate import evaluate
 from harness.evaluation.run import Run
-from harness.extensions.panels import calibration_files as calibration
+from harness.extensions.panels import calibrated_protocol as calibration
 from harness.extensions.panels.fit import fit
 from harness.runtime.options import Options
 

@@ -11,6 +11,7 @@ import pytest
 from harness.api import Case, Metric, Move, Outcome, Policy, Protocol, Task
 from harness.checks.consistency import check_plan
 from harness.config import project, resolve, spec
+from harness.config.building import Plugins
 from harness.engines.mock import Mock
 from harness.extensions.games.worlds import SteppedTask, World
 from harness.extensions.judges.judge_plans import judgings
@@ -31,7 +32,7 @@ def build(kind: str, name: str, /, **parameters: Any) -> Any:
          "prompts": "agentsnet/standard", "metrics": ["solved"]},
         BUILTIN,
     )  # fmt: skip
-    return resolve._Resolver(loaded, BUILTIN, Mock()).build_at(kind, {"use": name, **parameters}, loaded.place)
+    return Plugins(BUILTIN).get(kind, {"use": name, **parameters}, loaded.place)
 
 
 def variants(name: str, **choices: list[Any]) -> list[tuple[str, dict[str, Any]]]:

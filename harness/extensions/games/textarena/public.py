@@ -17,7 +17,7 @@ from harness.replies import (
     without_thinking,
 )
 from harness.replies.characters import is_placeholder
-from harness.replies.extract import Statement
+from harness.replies.fields import Statement
 from harness.replies.text_tool_calls import without_calls
 
 _BARE = re.compile(r"[^\w]+|_+")
