@@ -112,13 +112,21 @@ def _can_all(plan: Plan) -> bool:
 
 
 def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
-    """Check before the first model call that engines can do what the plan needs, and that all tables can be made."""
+    """Check before anything is written that engines can start and do what the plan needs, and that all tables can be
+    made."""
     raise_all(wrong_tables(run.plan, run.survey.labels))
     if not _can_all(run.plan):
         from harness.runtime.abilities import lacking
 
         raise_all(lacking(run.plan, run.survey.episodes))
     _refuse_idle_models(run.plan)
+    if not (run.folder / run_json.META).exists():  # a run that has begun may need its engines no more
+        for engine in run.plan.engines.values():
+            engine.check()
+        if run.options.use_cache is not None and run.plan.engines:
+            from harness.engines.cache import check_path  # what only a cache needs
+
+            check_path(run.options.use_cache)
     for one in run.after:
         one.check(run.plan, run.survey.cases, run.options)
     if any(isinstance(engine, Replays) for engine in run.plan.engines.values()):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import inspect
 import sys
 import tomllib
@@ -252,3 +253,13 @@ if __name__ == "__main__":
     from harness.plugins.missing_extensions import index
 
     print(index(), end="")
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported, as far as that shows without importing it."""
+    if package in sys.modules:
+        return sys.modules[package] is not None
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):  # the package around it is missing
+        return False
