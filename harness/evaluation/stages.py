@@ -144,6 +144,8 @@ def open_folder(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     ).is_file():  # the folder of a run is not the user's own: its plugins would need approval
         raise DataError(f"{folder} is a project, not a folder for a run", hint="Choose another --output_path.")
     adopted = prepare(plan)
+    if not folder.exists():
+        run_json.refuse_new(folder, options)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = Lock(folder)

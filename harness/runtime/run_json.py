@@ -43,6 +43,12 @@ _PACKAGES = (
 )
 
 
+def refuse_new(folder: Path, options: Options) -> None:
+    """Raise `DataError` if a run is to be resumed where there is none."""
+    if options.resume:
+        raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
+
+
 def begin(
     plan: Plan,
     folder: Path,
@@ -83,8 +89,7 @@ def begin(
             written = (one.glob(pattern) for one in (folder, *(file.parent for file in asked)) for pattern in _OF_RUN)
             for path in [*itertools.chain.from_iterable(written), *asked]:
                 path.unlink()
-    if options.resume:
-        raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
+    refuse_new(folder, options)
     files = [*storage.journals(folder), folder / "scores.jsonl", folder / "results.json"]
     foreign = [path.name for path in files if path.exists()]
     if (folder / SPEC).exists() and measured(yamls.read(folder / SPEC).data) != measured(_public(plan)):
