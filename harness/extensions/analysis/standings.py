@@ -20,7 +20,16 @@ from harness.tables.published_figures import PublishedTable
 from harness.tables.scores import cluster_of
 from harness.tables.table import words_of
 
-from .leaderboard import RunScores, by_readers, combined, differences, listed, readers_in_words, shown_names
+from .leaderboard import (
+    RunScores,
+    by_readers,
+    combined,
+    differences,
+    listed,
+    pooled_conditions,
+    readers_in_words,
+    shown_names,
+)
 
 Episodes = Mapping[str, EpisodeScore]
 """Id → episode."""
@@ -223,6 +232,8 @@ def standings(
     sign = -1 if headline.better == "higher" else 1
     rows.sort(key=lambda row: (row.cell.value is None, sign * (row.cell.value or 0), row.ranks or (0, 0), row.model))
     notes = [*_notes(headline, rows, found, prices), *headline.unread(scores).values()]
+    if pooled := pooled_conditions(runs, headline):
+        notes.insert(1, pooled)
     notes += filter(None, (disputed, differences(runs)))
     for reference in {reference.id: reference for _, reference in figures}.values():
         notes.append(f"† published: {reference.source}; not run here.")
