@@ -16,7 +16,7 @@ from harness.api import CallsTools, ContinuesText, Replays
 from harness.api.errors import DataError, SpecError, StorageError, raise_all
 from harness.config.permissions import check_execution
 from harness.config.plan import Plan, Survey, prepare, survey
-from harness.engines.budget import Spent
+from harness.engines.usage import Spent
 from harness.evaluation import post_run
 from harness.evaluation.post_run import PostRun
 from harness.evaluation.run import Run

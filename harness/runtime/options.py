@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 if TYPE_CHECKING:
-    from harness.engines.budget import Budget
     from harness.engines.rate import Rate
+    from harness.engines.usage import Budget
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,7 @@ class Options:
     @property
     def budget(self) -> Budget:
         """The run's budget."""
-        from harness.engines.budget import Budget
+        from harness.engines.usage import Budget
 
         return Budget(self.max_calls, self.max_tokens_total, self.max_time, self.max_cost)
 
