@@ -264,7 +264,7 @@ async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]
     from harness.config import resolve, spec
     from harness.config.plan import survey
     from harness.config.project import find
-    from harness.engines.budget import Spent
+    from harness.engines.usage import Spent
     from harness.runtime.executors import Local
     from harness.runtime.options import Options
     from harness.runtime.runner import run, work_of

@@ -124,7 +124,7 @@ class Engine(ABC):
     Raises:
         ContextLengthError, RefusedError, RequestError: for one request.
         EngineFatalError: if the engine is unusable from now on.
-        SetupError: from `start`, if it cannot begin.
+        SetupError: from `check` and `start`, if it cannot begin.
     """
 
     incidental: ClassVar[frozenset[str]] = frozenset()
@@ -138,6 +138,13 @@ class Engine(ABC):
     @abstractmethod
     def model(self) -> str:
         """The model's name in tables."""
+
+    def check(self) -> None:
+        """Raise `SetupError` for what can be known before it starts: a package, a key or a file that is missing.
+
+        Called before anything is written for a run that has not begun. It sends nothing, starts no process and imports
+        nothing large.
+        """
 
     async def start(self) -> None:
         """Load or connect. Called before the first request, and again before the next request after `close` or

@@ -38,6 +38,15 @@ def whole(least: int) -> Callable[[str], int]:
     return read
 
 
+def cases(text: str) -> int:
+    """Reads a number of cases."""
+    if re.fullmatch(r"0?\.\d+", text):
+        from harness.plugins.lm_eval_habits import SHARES
+
+        raise argparse.ArgumentTypeError(f"found {text!r:.40}. {SHARES}")
+    return whole(1)(text)
+
+
 def seconds(text: str) -> float:
     """Reads a time, in seconds."""
     match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,9})?)([smhd]?)", text, re.ASCII)
@@ -72,7 +81,7 @@ _FLAGS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
                       "help": "a spec's file or name, or several: a,b (`harness list specs`); repeatable"}),
     "set": (_WHAT, {"action": "append", "default": [], "metavar": "PATH=VALUE", "dest": "overrides",
                     "help": "change a value of the spec, such as matrix.size=[4]; repeatable"}),
-    "limit": (_WHAT, {**_COUNT, "help": "at most N cases per condition"}),
+    "limit": (_WHAT, {"metavar": "N", "type": cases, "help": "at most N cases per condition"}),
     "seed": (_WHAT, {"type": whole(0), "metavar": "N", "help": "the run's seed"}),
     "repeats": (_WHAT, {**_COUNT, "help": "play every case N times"}),
     "data_dir": (_WHAT, {"metavar": "DIR", "help": "read the task's data from here (task.data_dir)"}),

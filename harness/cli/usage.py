@@ -89,4 +89,5 @@ class Parser(argparse.ArgumentParser):
         """Usage, then the error: the last line is what to read."""
         from harness.cli.usage_errors import in_words
 
-        self.exit(2, f"{self.format_usage()}`{self.prog} --help` says more\nerror: {in_words(message)}\n")
+        what = in_words(message, [action for action in self._actions if action.required])
+        self.exit(2, f"{self.format_usage()}`{self.prog} --help` says more\nerror: {what}\n")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.api.errors import near
+from harness.plugins.lm_eval_habits import of_option
 from harness.plugins.missing_extensions import bringer
 from harness.plugins.renamed import COMMANDS, OPTIONS, new_word
 
@@ -16,7 +17,8 @@ MISSING = "the following arguments are required: "
 
 def unknown_option(name: str, options: Sequence[str]) -> str:
     """What to say of an option that a command does not have. `options`: those that it has."""
-    advice = new_word(name, options, OPTIONS) or bringer(name.removeprefix("--"), "options", "lists")
+    bare = name.removeprefix("--")
+    advice = new_word(name, options, OPTIONS) or of_option(bare) or bringer(bare, "options", "lists")
     if advice is None:
         long_options = [option for option in options if option.startswith("--")]
         close = " or ".join(difflib.get_close_matches(name, long_options, n=3, cutoff=0.65))
@@ -35,8 +37,8 @@ def unknown_value(action: argparse.Action, value: Any) -> str:
     return f"{where}there is no {what} {value!r}. {advice}"
 
 
-def in_words(message: str) -> str:
-    """A message of argparse as this command line says it."""
+def in_words(message: str, required: Sequence[argparse.Action] = ()) -> str:
+    """A message of argparse as this command line says it. `required`: the options that must be given."""
     missing = message.removeprefix(MISSING)
     if missing == message:
         return message.removeprefix("argument ")
@@ -44,4 +46,8 @@ def in_words(message: str) -> str:
         "COMMAND": "",
         "--spec": ": the name or file of one; `harness list specs` names those that there are",
     }
-    return f"{missing} is missing{teach.get(missing, '')}"
+    names = missing.split(", ")
+    listed = f"{', '.join(names[:-1])} and {names[-1]} are" if len(names) > 1 else f"{missing} is"
+    lacking = [one for one in required if one.choices and "/".join(one.option_strings) in names]
+    kinds = [f"{one.option_strings[0]} takes {', '.join(map(str, one.choices or ()))}" for one in lacking]
+    return "; ".join([f"{listed} missing{teach.get(missing, '')}", *kinds])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 from harness.api import Completion, Move, Range, Turn
 from harness.api.errors import EngineFatalError, SpecError
 from harness.config.keys import SpecKey
-from harness.engines.budget import MAX_BUDGET
+from harness.engines.usage import MAX_BUDGET
 
 if TYPE_CHECKING:
     from harness.config.plan import Condition
@@ -54,7 +54,7 @@ class LimitsKey(SpecKey):
 class EpisodeLimits:
     """What an episode is allowed; None: as much as it takes. Calls and tokens are those of `Move.calls`.
 
-    Limits are part of what a run is. What a run as a whole may spend is a budget (`harness.engines.budget`).
+    Limits are part of what a run is. What a run as a whole may spend is a budget (`harness.engines.usage`).
     """
 
     calls_per_episode: int | None = None

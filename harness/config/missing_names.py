@@ -14,6 +14,7 @@ from harness.api.errors import Place, PluginError, SpecError, near
 from harness.config.project import PROMPT_SET, Project, builtin, is_file
 from harness.config.prompts import SUFFIX
 from harness.plugins.approvals import BUILTIN, MARKER
+from harness.plugins.lm_eval_habits import of_engine
 from harness.plugins.manifests import offers
 from harness.plugins.missing_extensions import bringer, missing_module
 
@@ -29,7 +30,9 @@ def new_name(name: str) -> str | None:
 
 def no_plugin(project: Project, kind: str, name: str, place: Place | None) -> PluginError:
     """The error for a plugin that is not there."""
-    hint = bringer(name, kind) or _near(project, name, [listed.name for listed in project.listing(kind)], kind)
+    habit = of_engine(name) if kind == "engines" else None
+    names = [listed.name for listed in project.listing(kind)]
+    hint = bringer(name, kind) or " ".join(filter(None, (habit, _near(project, name, names, kind))))
     return PluginError(f"there is no {offers('kinds')[kind].value['singular']} {name!r}", place=place, hint=hint)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import api
 from harness.api import Engine
-from harness.api.errors import Place, PluginError, SpecError, near
+from harness.api.errors import DataError, Place, PluginError, SpecError, near
 from harness.config.keys import SpecKey
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
@@ -196,14 +196,26 @@ class Plan:
                 for repeat in range(repeats):
                     yield condition, assigned, repeat
 
+    def _of_task(self, condition: Condition, limit: int | None) -> Iterator[api.Case]:
+        try:
+            yield from condition.task.cases(limit, self.seed)
+        except DataError as error:
+            if error.place is not None and error.place.line:
+                raise
+            message = f"{error.place}: {error.message}" if error.place else error.message
+            raise DataError(message, place=self.spec.place("task"), hint=error.hint) from error
+
     def cases(self, condition: Condition) -> Iterator[tuple[api.Case, int]]:
-        """The cases of a condition, each with how often it is played."""
+        """The cases of a condition, each with how often it is played.
+
+        Raises `DataError` with the place of the spec's task, if it is about no line of a file of its own.
+        """
         games = condition.games
         if games is None:
-            yield from ((case, self.repeats) for case in condition.task.cases(self.limit, self.seed))
+            yield from ((case, self.repeats) for case in self._of_task(condition, self.limit))
             return
         games = games if self.limit is None else min(games, self.limit)
-        cases = list(itertools.islice(condition.task.cases(games, self.seed), games))
+        cases = list(itertools.islice(self._of_task(condition, games), games))
         yield from ((case, games // len(cases) + (i < games % len(cases))) for i, case in enumerate(cases))
 
     def in_all(self, count: int) -> int:

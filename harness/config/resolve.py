@@ -110,7 +110,8 @@ def given_engine(name: str, given: Any, arguments: Any, project: Project, at: Pl
     if not isinstance(arguments, Mapping | None):
         raise SpecError(f"{name}_args must be a mapping of the engine's fields, found {arguments!r:.60}")
     if isinstance(given, str):
-        return engine({"use": given, **(arguments or {})}, project, at)
+        own = lambda *path: Place(f"--{name}" if path in ((), ("use",)) else f"--{name}_args")  # noqa: E731
+        return engine({"use": given, **(arguments or {})}, project, at or own)
     if not isinstance(given, Engine | None):
         raise SpecError(f"{name} must be an engine or the name of one, found {given!r:.60}")
     if arguments:

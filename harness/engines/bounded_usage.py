@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from harness.api import Completion, Engine
 from harness.api.errors import BudgetSpentError, EngineFatalError
-from harness.engines.budget import Budget, Usage
+from harness.engines.usage import Budget, Usage
 from harness.tables.cost import Price
 
 RESERVED = 32

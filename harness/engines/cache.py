@@ -19,6 +19,14 @@ from harness.engines.call_keys import CallKeys, engine_facts
 from harness.engines.gate import Wrapper
 
 
+def check_path(path: Path) -> None:
+    """Raise `DataError` where no cache can be: at a folder, or below a file."""
+    above = next((one for one in path.absolute().parents if one.exists()), Path("/"))
+    why = "it is a folder" if path.is_dir() else None if above.is_dir() else f"{above} is no folder"
+    if why is not None:
+        raise DataError(f"the response cache {path} cannot be opened: {why}", hint="Name a file, or a new one.")
+
+
 class Cache(Wrapper):
     """Remembers answers across runs and processes. Identical calls in flight at the same time are made once.
 

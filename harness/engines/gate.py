@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Request
 from harness.api.errors import BudgetSpentError, ContextLengthError, EngineError, EngineFatalError, SetupError
-from harness.engines.budget import Usage
 from harness.engines.priority import PriorityGate
+from harness.engines.usage import Usage
 
 if TYPE_CHECKING:
     from harness.engines.call_keys import CallKeys

@@ -42,13 +42,11 @@ class Replay(Engine, CallsTools, ContinuesText, Replays):
     def recorded(self) -> Path:
         return Path(self.path)
 
-    async def start(self) -> None:
-        """Read the recording.
+    def check(self) -> None:
+        """Raises `SetupError` if there is no recording at `path`."""
+        self._files()
 
-        Raises:
-            SetupError: if there is none at `path`, or nothing in it.
-            DataError: if a line other than a file's last is damaged.
-        """
+    def _files(self) -> list[Path]:
         path = self.recorded
         files = sorted(path.glob("journal*.jsonl")) if path.is_dir() else [path] * path.is_file()
         if not files:
@@ -56,8 +54,17 @@ class Replay(Engine, CallsTools, ContinuesText, Replays):
                 f"{self.path}: no recorded run there",
                 hint="Give path= a folder below results/ with a journal.jsonl in it, or a requests.jsonl.",
             )
-        for file in files:
-            for _, row in lines(file, sealed=path.is_dir()):
+        return files
+
+    async def start(self) -> None:
+        """Read the recording.
+
+        Raises:
+            SetupError: if there is none at `path`, or nothing in it.
+            DataError: if a line other than a file's last is damaged.
+        """
+        for file in self._files():
+            for _, row in lines(file, sealed=self.recorded.is_dir()):
                 self._take(row)
         if not self._answers and not self._errors:
             raise SetupError(f"{self.path}: no recorded model calls", hint="A run of policies alone has none.")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -19,7 +20,7 @@ class EvalOptions(TypedDict, total=False):
     """Options of `harness.evaluate`.
 
     Attributes:
-        limit: cases per condition; wins over the spec, as do the next two.
+        limit: at most so many cases per condition; wins over the spec, as do the next two.
         seed: of all random draws.
         repeats: how often each case is played.
         model_args: the fields of an engine that is given by name.
@@ -68,6 +69,22 @@ def signature_with_options(function: Callable[..., Any]) -> inspect.Signature:
         for name, kind in EvalOptions.__annotations__.items()
     ]
     return known.replace(parameters=[*named, *options, rest.replace(annotation="Any")])
+
+
+def document_options(text: str | None) -> str | None:
+    """A docstring with every option among its arguments, as `EvalOptions` and `Options` describe it."""
+    if text is None:  # Python leaves docstrings out
+        return None
+    known = {**described(Options.__doc__), **described(EvalOptions.__doc__)}
+    lines = [f"        {name}: {known[name]}" for name in EvalOptions.__annotations__ if name in known]
+    before, arguments, after = text.partition("\n\n    Raises:")
+    return "\n".join([before, *lines]) + arguments + after
+
+
+def described(text: str | None) -> dict[str, str]:
+    """Attribute → what a class's docstring says of it, its lines as they are."""
+    found = re.finditer(r"^        (\w+): (.*(?:\n            .*)*)", text or "", re.MULTILINE)
+    return {match[1]: match[2] for match in found}
 
 
 def _text(annotation: Any) -> str:

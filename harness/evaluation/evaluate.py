@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 from harness.api import Engine
-from harness.api.errors import SpecError, near
+from harness.api.errors import SpecError, UserError, near
 from harness.config import resolve
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse
 from harness.evaluation import post_run
-from harness.evaluation.eval_options import EvalOptions, signature_with_options
+from harness.evaluation.eval_options import EvalOptions, document_options, signature_with_options
 from harness.evaluation.run import Run
 from harness.evaluation.stages import OnScore, execute
 from harness.plugins import approvals
@@ -36,9 +38,7 @@ def evaluate(
         overrides: `path=value` changes to the spec.
         on_score: called with (score, number of episodes in the plan) as episodes finish, first with (None, number).
         project: where names are looked up; default: the project around the working directory.
-        options: `limit` (cases per condition), `seed` and `repeats`, which win over the spec; `model_args`, the fields
-            of an engine that is given by name; how to run, by the fields of `harness.runtime.options.Options`; what
-            extensions add. `EvalOptions` has the type of each.
+        options: `EvalOptions` and `harness.runtime.options.Options` say what each does; extensions add others.
 
     Raises:
         UserError: or one of its subclasses, for every mistake that you can correct.
@@ -51,20 +51,39 @@ def evaluate(
     added = {name: given.pop(name, None) for name in post_run.parameters()}
     unknown = next((name for name in given if name not in NAMES), None)
     if unknown is not None:
+        from harness.evaluation.parameter_names import in_python
+        from harness.plugins.lm_eval_habits import of_option
         from harness.plugins.missing_extensions import bringer
 
-        advice = bringer(unknown, "options") or near(unknown, [*NAMES, *keys, "model_args", *added])
+        habit, known = of_option(unknown), inspect.signature(evaluate).parameters
+        advice = in_python(habit, known) if habit else bringer(unknown, "options") or near(unknown, [*known, *added])
         raise TypeError(f"evaluate() has no option {unknown!r}. {advice}")
-    how = Options(**given)
-    project = project or find()
-    with approvals.allowing(how.allow_code_execution):
-        model = resolve.given_engine("model", model, model_args, project)
-        asked_for = post_run.from_arguments(project, added)
-        loaded = _loaded(spec, project, overrides, **keys)
-        return execute(resolve.plan(loaded, project, model), how, on_score, asked_for=asked_for)
+    with _named_by_parameters():
+        how = Options(**given)
+        project = project or find()
+        with approvals.allowing(how.allow_code_execution):
+            model = resolve.given_engine("model", model, model_args, project)
+            asked_for = post_run.from_arguments(project, added)
+            loaded = _loaded(spec, project, overrides, **keys)
+            return execute(resolve.plan(loaded, project, model), how, on_score, asked_for=asked_for)
 
 
 evaluate.__dict__["__signature__"] = signature_with_options(evaluate)
+evaluate.__doc__ = document_options(evaluate.__doc__)
+_FLAGS: Final = ("bool", "bool | None")
+
+
+@contextlib.contextmanager
+def _named_by_parameters() -> Iterator[None]:
+    """Within it mistakes name parameters of `evaluate`, where they would name options of the command line."""
+    try:
+        yield
+    except UserError as error:
+        from harness.evaluation.parameter_names import use_parameter_names  # what only a mistake needs
+
+        known = inspect.signature(evaluate).parameters
+        use_parameter_names(error, known, [name for name, one in known.items() if one.annotation in _FLAGS])
+        raise
 
 
 def _loaded(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from harness.api import Metric
 from harness.config.plan import Plan
 from harness.config.project import Project
-from harness.engines.budget import Spent
+from harness.engines.usage import Spent
 from harness.plugins.lookup import find_offer
 from harness.plugins.manifests import offers
 from harness.runtime.options import Options

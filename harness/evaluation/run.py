@@ -80,9 +80,11 @@ class Run:
         entries = self.table_specs
         if figures := [*published]:
             entries = [part("beside", "what shows published figures")(table, figures) for table in entries]
-        tables = [build(table, self.scores, self.metrics) for table in entries]
-        if tables:
-            tables = self.headline.explained(entries, tables, self.scores)
+        if not entries:
+            return []
+        shown = self.headline.withheld(self.scores)
+        tables = [build(table, shown, self.metrics) for table in entries]
+        tables = self.headline.explained(entries, tables, self.scores)
         further = (*who_answered(self.meta), *filter(None, [self.unfinished]))
         return [replace(table, notes=(*table.notes, *further)) for table in tables]
 

@@ -16,7 +16,7 @@ from harness.api import CallsTools, ContinuesText, Replays
 from harness.api.errors import DataError, SpecError, StorageError, raise_all
 from harness.config.permissions import check_execution
 from harness.config.plan import Plan, Survey, prepare, survey
-from harness.engines.budget import Spent
+from harness.engines.usage import Spent
 from harness.evaluation import post_run
 from harness.evaluation.post_run import PostRun
 from harness.evaluation.run import Run
@@ -112,13 +112,21 @@ def _can_all(plan: Plan) -> bool:
 
 
 def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
-    """Check before the first model call that engines can do what the plan needs, and that all tables can be made."""
+    """Check before anything is written that engines can start and do what the plan needs, and that all tables can be
+    made."""
     raise_all(wrong_tables(run.plan, run.survey.labels))
     if not _can_all(run.plan):
         from harness.runtime.abilities import lacking
 
         raise_all(lacking(run.plan, run.survey.episodes))
     _refuse_idle_models(run.plan)
+    if not (run.folder / run_json.META).exists():  # a run that has begun may need its engines no more
+        for engine in run.plan.engines.values():
+            engine.check()
+        if run.options.use_cache is not None and run.plan.engines:
+            from harness.engines.cache import check_path  # what only a cache needs
+
+            check_path(run.options.use_cache)
     for one in run.after:
         one.check(run.plan, run.survey.cases, run.options)
     if run.options.reuse is not None:
@@ -140,6 +148,8 @@ def open_folder(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     ).is_file():  # the folder of a run is not the user's own: its plugins would need approval
         raise DataError(f"{folder} is a project, not a folder for a run", hint="Choose another --output_path.")
     adopted = prepare(plan)
+    if not folder.exists():
+        run_json.refuse_new(folder, options)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = Lock(folder)

@@ -6,6 +6,7 @@ Those of `harness/extensions/`, and those of installed packages. docs/reference/
 from __future__ import annotations
 
 import functools
+import importlib.util
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -69,3 +70,13 @@ def some_installed() -> bool:
     """Whether some installed package has an entry point of the group."""
     texts = (file for path in sys.path for file in Path(path).glob("*.dist-info/entry_points.txt"))
     return any(f"[{GROUP}]" in file.read_text("utf-8", "replace") for file in texts)
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported, as far as that shows without importing it."""
+    if package in sys.modules:
+        return sys.modules[package] is not None
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):  # the package around it is missing
+        return False

@@ -6,7 +6,6 @@ Loaded for messages only.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import json
 import tomllib
 import traceback
@@ -17,6 +16,7 @@ from typing import Any, Final
 from harness.api.errors import Place
 from harness.plugins import manifests
 from harness.plugins.extension import GROUP, OWN, SHIPPED, Extension, Offer, install, missing_extension, read
+from harness.plugins.manifests import is_installed
 
 INDEX: Final = Path(__file__).parents[1] / "shipped.toml"
 """What each shipped extension adds, even if its folder is missing; `index` makes it."""
@@ -30,20 +30,13 @@ def lacking(extension: Extension) -> str | None:
         for name, value in names.items():
             own = value.get("packages", ()) if isinstance(value, Mapping) else ()
             parts.append((tuple(own), f" for {point}.{name}", Offer(extension, point, name, value).extra))
-    missing = [([name for name in packages if not _is_installed(name)], *rest) for packages, *rest in parts]
+    missing = [([name for name in packages if not is_installed(name)], *rest) for packages, *rest in parts]
     texts = [
         f"{' and '.join(names)}{what}: {install(extension.distribution, extra)}"
         for names, what, extra in missing
         if names
     ]
     return f"needs {'; '.join(texts)}" if texts else None
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return importlib.util.find_spec(package) is not None
-    except (ImportError, ValueError):  # the package around it is missing, or it was put into sys.modules by hand
-        return False
 
 
 def missing() -> dict[str, str]:

@@ -288,7 +288,11 @@ def problems(value: Any, hint: Any) -> Iterator[tuple[ValuePath, str]]:
 
 def schema_problems(value: Any, shape: Schema) -> Iterator[tuple[ValuePath, str]]:
     """What is wrong with plain data by a JSON Schema, as `problems` says it."""
-    for error in _validator()(shape).iter_errors(value):
+    errors = [*_validator()(shape).iter_errors(value)]
+    of_other_type = [error.absolute_path for error in errors if error.validator == "type"]
+    for error in errors:
+        if error.validator != "type" and error.absolute_path in of_other_type:
+            continue  # what is no integer is neither too small
         from harness.plugins.explain_errors import explain_errors
 
         yield from explain_errors(error)

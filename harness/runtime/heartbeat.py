@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass, fields
 from functools import cache
 from typing import Self
 
-from harness.engines.budget import Usage
+from harness.engines.usage import Usage
 from harness.tables import EpisodeScore
 
 INTERVAL_SECONDS = 30.0

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 if TYPE_CHECKING:
-    from harness.engines.budget import Budget
     from harness.engines.rate import Rate
+    from harness.engines.usage import Budget
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ class Options:
     Attributes:
         output_path: the run's folder (default: results/<spec>-<model>, with a digest if taken).
         resume: insist on continuing an earlier run, or refuse to (default: continue if there is one).
-        overwrite: replace a run of another configuration or code; with --no-resume, replace any run.
+        overwrite: replace a run of another configuration or code; where resuming is refused, any run.
         max_concurrency: model requests in flight at once, per engine (default: 256, and fewer where a server
             is no faster with more).
         max_calls: stop after N model calls.
@@ -73,12 +73,14 @@ class Options:
         for name in ("output_path", "use_cache", "reuse"):
             value = getattr(self, name)
             object.__setattr__(self, name, Path(value) if value else None)
-        for name in ("rpm", "tpm"):
+        for name in ("rpm", "tpm", "max_concurrency"):
             value = getattr(self, name)
             if value is not None and not (type(value) is int and value >= 1):
-                from harness.api.errors import SetupError
-
-                raise SetupError(f"{name} must be a whole number, at least 1, found {value!r:.40}")
+                _refuse(name, "a whole number, at least 1", value)
+        if not (type(self.max_error_rate) in (int, float) and 0 <= self.max_error_rate <= 1):
+            _refuse("max_error_rate", "a share from 0 to 1", self.max_error_rate)
+        if self.sandbox not in ("process", "bwrap", "weaker"):
+            _refuse("sandbox", "process, bwrap or weaker", self.sandbox)
         _ = self.budget  # raises where it is none
 
     @property
@@ -98,9 +100,15 @@ class Options:
     @property
     def budget(self) -> Budget:
         """The run's budget."""
-        from harness.engines.budget import Budget
+        from harness.engines.usage import Budget
 
         return Budget(self.max_calls, self.max_tokens_total, self.max_time, self.max_cost)
+
+
+def _refuse(name: str, kind: str, found: object) -> NoReturn:
+    from harness.api.errors import SetupError
+
+    raise SetupError(f"{name} must be {kind}, found {found!r:.40}")
 
 
 NAMES = tuple(field.name for field in fields(Options))

@@ -38,13 +38,18 @@ _PACKAGES = (
 )
 
 
+def refuse_new(folder: Path, options: Options) -> None:
+    """Raise `DataError` if a run is to be resumed where there is none."""
+    if options.resume:
+        raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
+
+
 def begin(plan: Plan, folder: Path, meta: dict[str, Any], options: Options) -> dict[str, Any]:
     """Write run.json, which is `meta`, and spec.yaml into a folder that the caller has locked; returns `meta`.
 
     Raises `DataError` if there is nothing to resume, or the folder holds something else than a run.
     """
-    if options.resume:
-        raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
+    refuse_new(folder, options)
     files = [*storage.journals(folder), folder / "scores.jsonl", folder / "results.json"]
     foreign = [path.name for path in files if path.exists()]
     if (folder / SPEC).exists() and measured(yamls.read(folder / SPEC).data) != measured(_public(plan)):

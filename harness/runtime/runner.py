@@ -23,7 +23,7 @@ from harness.api import Facts, Move
 from harness.api.errors import BudgetSpentError, EngineFatalError, StorageError, UserError
 from harness.config.plan import Job, Plan, episode_id
 from harness.config.resolve import following
-from harness.engines.budget import Budget, Spent, Usage
+from harness.engines.usage import Budget, Spent, Usage
 from harness.runtime.heartbeat import Heartbeat
 from harness.runtime.options import Options
 from harness.runtime.run_json import write_spec

@@ -7,14 +7,23 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from harness.api import UNBOUNDED, CorpusMetric, Metric, RatioMetric, Statistic, linearize
+from harness.api import UNBOUNDED, Bounds, CorpusMetric, Metric, RatioMetric, Statistic, linearize
 from harness.api.errors import HarnessError, PluginError, SpecError, near
 from harness.tables import stats
 
 from .axis import Axis, Key, meets
 from .entry import Means
 from .notes import notes
-from .scores import EpisodeScore, aggregate, by_condition, cluster_of, finite, observations, refuse_bare_shares
+from .scores import (
+    EpisodeScore,
+    aggregate,
+    bounds_of,
+    by_condition,
+    cluster_of,
+    finite,
+    observations,
+    refuse_bare_shares,
+)
 from .spec import TableSpec
 from .table import Cell, Column, ErrorKind, Table, error_of
 
@@ -56,8 +65,9 @@ def build(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str
         with _asking(table, key):
             key.place(table, rows, columns)  # before the slots: rows of keys have columns too
     slots = _slots(table, columns)
+    bounds = {name: bounds_of(metrics[name], scores, name) for name in table.cells if name in metrics}
     own = {
-        key: rows.row(key, [_cell(table, metrics, slot, rows.metric(key), ours[key]) for slot in slots])
+        key: rows.row(key, [_cell(table, metrics, bounds, slot, rows.metric(key), ours[key]) for slot in slots])
         for key in rows.sorted(ours)
     }
     rows_filled, last_notes = [*own.values()], list[str]()
@@ -160,6 +170,7 @@ def _refuse_unknown(table: TableSpec, scores: Sequence[EpisodeScore], metrics: M
 def _cell(
     table: TableSpec,
     metrics: Mapping[str, Metric],
+    bounds: Mapping[str, Bounds],
     slot: _Slot,
     row_metric: str | None,
     row: Mapping[Key, Sequence[EpisodeScore]],
@@ -175,7 +186,7 @@ def _cell(
     failed = sum(score.failed for score in scores)
     derived = table.derived.get(name)
     if derived is None:
-        cell = _statistic(table, metrics[name], scores, name, how, failed)
+        cell = _statistic(table, metrics[name], bounds[name], scores, name, how, failed)
     elif derived.kind == "ratio":
         cell = _ratio(table, scores, name, derived.metrics, failed)
     elif derived.total is not None:
@@ -191,16 +202,20 @@ def _cell(
 
 
 def _statistic(
-    table: TableSpec, metric: Metric, scores: Sequence[EpisodeScore], name: str, how: Means, failed: int
+    table: TableSpec,
+    metric: Metric,
+    bounds: Bounds,
+    scores: Sequence[EpisodeScore],
+    name: str,
+    how: Means,
+    failed: int,
 ) -> Cell:
     """A metric's mean, or whatever else its statistic is."""
     stat, groups = _mean(metric, scores, name, how), _groups(scores, how)
     strata = [observations(group, name, table.cluster) for group in groups]
     count = stat.n if isinstance(metric, CorpusMetric) else sum(map(len, strata))
     cell = Cell(finite(stat.value), finite(stat.stderr), stat.n, failed, len(scores) - failed - count)
-    return _spread(
-        cell, error_of(table.uncertainty, name), strata, metric.bounds, parts=isinstance(metric, RatioMetric)
-    )
+    return _spread(cell, error_of(table.uncertainty, name), strata, bounds, parts=isinstance(metric, RatioMetric))
 
 
 def _ratio(table: TableSpec, scores: Sequence[EpisodeScore], name: str, parts: Sequence[str], failed: int) -> Cell:
@@ -232,16 +247,19 @@ def _spread(
 ) -> Cell:
     """With the standard error that `cluster` wants and `std`, or `low` and `high`; as it is where its value is not the
     numbers' mean (a total). The parts of a ratio have no deviation."""
-    if not stats.is_mean(cell.value, stats.clustered(strata)):
+    found = stats.clustered(strata)
+    if not stats.is_mean(cell.value, found):
         return cell
     stderr = stats.clustered_error(Statistic(cell.value, cell.stderr, cell.n or 0), strata).stderr
-    cell = replace(cell, stderr=finite(stderr))
+    cell = replace(cell, stderr=finite(stderr), one_sample=found.one_sample and stderr is not None)
     if kind == "std" and not parts:
         return replace(cell, std=stats.std([x for stratum in strata for _, x in stratum]))
     if kind != "interval":
         return cell
-    interval = stats.interval(strata, bounds, shares=not parts)
-    return replace(cell, low=interval[0], high=interval[1]) if interval else cell
+    if (by := stats.interval_by(strata, bounds, shares=not parts)) is None:
+        return cell
+    (low, high), method = by
+    return replace(cell, low=low, high=high, method=method)
 
 
 def _groups(scores: Sequence[EpisodeScore], how: Means) -> list[Sequence[EpisodeScore]]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from harness.api import UNBOUNDED
 
-from .stats import t_quantile
+from .stats import interval_around
 from .table import Cell, ErrorKind, Row, error_of
 
 Weight = Literal["size", "equal"]
@@ -109,7 +109,7 @@ class GroupRows:
             titles = ", ".join(self.titles.get(g.title, g.title) for g in self.groups if g.weight == weight)
             yield f"{titles}: the mean of the group's rows, {words[weight]}."
         if any(error_of(self.error, metric) == "interval" for metric in self.bounds):
-            yield "Groups have t intervals of these means."
+            yield "The intervals of groups are those of the means of their rows."
 
     def _gaps(self, group: RowGroup, by_name: Mapping[str, Row], columns: Sequence[str | None]) -> Iterable[str]:
         """Which members have no number where others have one."""
@@ -135,8 +135,8 @@ def combined(
     - `equal`: Σ vᵢ / k, and SE = √Σ SEᵢ² / k, the error of a mean of independent numbers.
 
     These are the numbers that lm-eval prints for a group (`weight_by_size: true`, `false`), summed in the same order.
-    A value without an error leaves the mean without one. With `kind` "interval", `low` and `high` are the mean ± the
-    quantile of Student's t for Σ (nᵢ − 1) degrees of freedom times SE, cut at `bounds`; there are none where SE is 0.
+    A value without an error leaves the mean without one. With `kind` "interval", `low` and `high` are those of
+    `interval_around` for SE and Σ (nᵢ − 1) degrees of freedom; there are none where SE is 0.
     """
     filled = [cell for cell in cells if cell.value is not None]
     sizes = [cell.n or 0 for cell in filled]
@@ -162,5 +162,8 @@ def combined(
     cell = replace(empty, value=value, stderr=stderr)
     if kind != "interval" or not stderr or df < 1:
         return cell
-    half = t_quantile(df) * stderr
-    return replace(cell, low=max(bounds[0], value - half), high=min(bounds[1], value + half))
+    within = bounds if all(bounds[0] <= (cell.value or 0.0) <= bounds[1] for cell in filled) else UNBOUNDED
+    if (found := interval_around(value, stderr, df, within)) is None:
+        return cell
+    (low, high), method = found
+    return replace(cell, low=low, high=high, method=method)

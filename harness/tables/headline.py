@@ -167,6 +167,19 @@ class HeadlineSpec:
             if reads.share is not None and reads.share < self.min_read
         }
 
+    def withheld(self, scores: Sequence[EpisodeScore]) -> Sequence[EpisodeScore]:
+        """The episodes for tables: without the headline's number where `unread` has the model, since a reply that was
+        not read says nothing of it."""
+        unread = self.unread(scores)
+        if not unread:
+            return scores
+        return [
+            replace(score, numbers={**score.numbers, self.metric: None})
+            if score.model in unread and self.covers(score)
+            else score
+            for score in scores
+        ]
+
     def explained(
         self, entries: Sequence[TableSpec], tables: Sequence[Table], scores: Iterable[EpisodeScore]
     ) -> list[Table]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from harness.api import UNBOUNDED, Metric
+from harness.api import Metric
 from harness.plugins.manifests import offers
 
 from .scores import NOT_RUN, EpisodeScore, by_condition, cluster_of, numbers, records
 from .spec import TableSpec
+from .stats import IntervalMethod
 from .table import SIMULATED, Cell, ErrorKind, Table, error_of, text
 
 _ERRORS: Final[dict[ErrorKind, str]] = {
@@ -20,7 +20,16 @@ _ERRORS: Final[dict[ErrorKind, str]] = {
     "std": "population standard deviation",
     "interval": "95 % interval",
 }
-_SHARES: Final = "95 % Wilson interval"
+_INTERVALS: Final[dict[frozenset[IntervalMethod], str]] = {
+    frozenset(): "95 % interval",
+    frozenset({"wilson"}): "95 % Wilson interval",
+    frozenset({"effective"}): "95 % interval of the mean by Wilson's formula",
+    frozenset({"effective", "wilson"}): "95 % interval of the mean by Wilson's formula",
+    frozenset({"t"}): "95 % t interval of the mean",
+    frozenset({"t", "wilson"}): "95 % t interval of the mean, Wilson interval where all numbers are 0 or 1",
+}
+"""What intervals are called that were computed by these methods."""
+_ALL_METHODS: Final = "95 % t interval of the mean, by Wilson's formula where all numbers are 0 or 1"
 
 
 def notes(
@@ -32,7 +41,7 @@ def notes(
     yield from who_played(scores)
     if table.figure == "stacked" and len(table.cells) == 1:
         yield "Values are shares of a stack: each series contributes its mean divided by the number of series."
-    yield from _kinds(table, scores, metrics)
+    yield from _kinds(table, filled)
     yield from _clusters(table, scores)
     if not scores:
         yield "There are no episodes to show."
@@ -73,16 +82,17 @@ def dropped_fields(scores: Sequence[EpisodeScore]) -> Iterable[str]:
         yield f"Fields that stand in replies and were not read of them: {listed}."
 
 
-def _kinds(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> Iterable[str]:
+def _kinds(table: TableSpec, filled: Table) -> Iterable[str]:
     """What is printed beside the numbers, unless parentheses or brackets have their usual meaning."""
     if table.uncertainty in (None, "sem") or table.figure == "stacked":
         return
     names: dict[tuple[ErrorKind, str], list[str]] = {}
     for metric in table.cells:
         if kind := error_of(table.uncertainty, metric):
-            what = _interval(metric, scores, metrics) if kind == "interval" else _ERRORS[kind]
+            what = _interval(filled, metric) if kind == "interval" else _ERRORS[kind]
             names.setdefault((kind, what), []).append(table.labels.get(metric, metric))
-    if table.uncertainty == "interval" and [*names] == [("interval", _SHARES)]:
+    usual = {_INTERVALS[frozenset()], _INTERVALS[frozenset({"wilson"})]}
+    if table.uncertainty == "interval" and {what for _, what in names} <= usual:
         return
     marked: dict[str, list[str]] = {}
     for (kind, what), listed in names.items():
@@ -92,14 +102,20 @@ def _kinds(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[st
         yield f"{line[0].upper()}{line[1:]}."
 
 
-def _interval(metric: str, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> str:
-    """Which interval of `harness.tables.stats.interval` a metric has, or a ratio."""
-    if metric not in metrics:
-        return "95 % t interval of the mean"
-    bounds = metrics[metric].bounds
-    if bounds in ((0, 1), UNBOUNDED) and all(x in (0, 1) for x in numbers(scores, metric)):
-        return _SHARES
-    return "95 % interval of the mean" if all(map(math.isfinite, bounds)) else "95 % t interval of the mean"
+def _interval(filled: Table, metric: str) -> str:
+    """Which intervals of `harness.tables.stats.interval_by` the numbers of a metric have."""
+    methods = frozenset(cell.method for cell in _cells_of(filled, metric) if cell.method)
+    return _INTERVALS.get(methods, _ALL_METHODS)
+
+
+def _cells_of(filled: Table, *metrics: str) -> list[Cell]:
+    """The cells of these metrics that have a number of our own episodes."""
+    return [
+        cell
+        for row in filled.rows
+        for column, cell in zip(filled.columns, row.cells, strict=True)
+        if (column.metric or row.metric) in metrics and row.published is None and cell.n and not cell.blank
+    ]
 
 
 def _clusters(table: TableSpec, scores: Sequence[EpisodeScore]) -> Iterable[str]:
@@ -176,10 +192,6 @@ def without_number(table: TableSpec, scores: Sequence[EpisodeScore], metric: str
         groups = by_condition(scores).values()
         if empty := sum(not (numbers(group, metric) or records(group, metric)) for group in groups):
             yield f"{empty} of {len(groups)} conditions have no number for {metric} and are left out of its means."
-        single = sum(len(numbers(group, metric)) == 1 for group in groups)
-        if error_of(table.uncertainty, metric) == "sem" and single:
-            share = f"{single} of {len(groups)} conditions"
-            yield f"{share} have a single number for {metric}: they have no standard error."
 
 
 def _in_columns(table: TableSpec, scores: Sequence[EpisodeScore], metric: str) -> Sequence[EpisodeScore]:
@@ -193,34 +205,44 @@ def _in_columns(table: TableSpec, scores: Sequence[EpisodeScore], metric: str) -
 
 
 def _without_error(table: TableSpec, filled: Table, scores: Sequence[EpisodeScore], metric: str) -> Iterable[str]:
-    """Why a number has no standard error, interval or standard deviation though the table asks for one."""
+    """Why a number has no standard error, interval or standard deviation though the table asks for one; and where its
+    conditions are too small to have errors of their own."""
     kind = error_of(table.uncertainty, metric)
     if kind is None:
         return
-    ours = [row for row in filled.long() if row["metric"] == metric and row["published"] is None and row["n"]]
+    ours = _cells_of(filled, metric)
+    clustered, lacking = _has_clusters(table, scores), f"it has no {_ERRORS[kind].removeprefix('95 % ')}"
     if kind == "sem":
-        return
-    bare = [row for row in ours if row.get("low") is None and row.get("std") is None]
-    several = [row for row in bare if row["n"] > 1 and not Cell(row["value"], row["stderr"], row["n"]).equal]
-    one = [row for row in several if row["stderr"] is None and _has_clusters(table, scores)]
-    if len(several) > len(one):
-        yield f"{metric} is not the mean of its episodes' numbers: it has no {_ERRORS[kind]}."
-    if single := sum(row["n"] == 1 for row in (ours if kind == "std" else bare)):
-        lacking = "its standard deviation is 0" if kind == "std" else "it has no interval"
+        bare = [cell for cell in ours if cell.stderr is None]
+        alone = [cell for cell in bare if clustered and (cell.n or 0) > 1]
+    else:
+        bare = [cell for cell in ours if cell.low is None and cell.std is None]
+        several = [cell for cell in bare if (cell.n or 0) > 1 and not cell.equal]
+        alone = [cell for cell in several if cell.stderr is None and clustered] if kind == "interval" else []
+        if len(several) > len(alone):
+            yield f"{metric} is not the mean of its episodes' numbers: {lacking}."
+    if single := sum(cell.n == 1 for cell in (ours if kind == "std" else bare)):
+        lacking = "its standard deviation is 0" if kind == "std" else lacking
         yield f"{single} of {len(ours)} cells have a single number for {metric}: {lacking}."
-    if one and kind == "interval":
-        yield f"{len(one)} of {len(ours)} cells have a single observation of {metric}: it has no interval."
+    if alone:
+        yield f"{len(alone)} of {len(ours)} cells have a single observation of {metric}: {lacking}."
+    known = [
+        cell for cell in ours if cell.one_sample and (cell.low is not None if kind == "interval" else not cell.equal)
+    ]
+    if kind != "std" and known:
+        error = "intervals" if kind == "interval" else "standard errors"
+        yield (
+            f"{metric}: some conditions have a single observation, so the {error} of {len(known)} of {len(ours)} means "
+            "take all their conditions for one sample."
+        )
 
 
 def _equal_numbers(table: TableSpec, filled: Table) -> Iterable[str]:
     """How many numbers have no standard error or interval since all that they are means of are equal."""
     for kind, lacking in (("sem", "standard error"), ("interval", "interval")):
-        metrics = {
-            name for name in table.cells if name not in table.derived and error_of(table.uncertainty, name) == kind
-        }
-        ours = [row for row in filled.long() if row["metric"] in metrics and row["published"] is None and row["n"]]
-        equal = sum(Cell(row["value"], row["stderr"], row["n"]).equal and row.get("low") is None for row in ours)
-        if equal:
+        names = [n for n in table.cells if n not in table.derived and error_of(table.uncertainty, n) == kind]
+        ours = _cells_of(filled, *names)
+        if equal := sum(cell.equal and cell.low is None for cell in ours):
             yield f"{equal} of {len(ours)} means are of equal numbers: they have no {lacking}."
 
 

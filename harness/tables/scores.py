@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
-from harness.api import CorpusMetric, Metric, Parts, RatioMetric, Statistic, linearize
+from harness.api import UNBOUNDED, Bounds, CorpusMetric, Metric, Parts, RatioMetric, Statistic, linearize
 from harness.api.errors import DataError, Place, PluginError, UserError
 from harness.plugins.approvals import NotApprovedError
 from harness.storage import MARKS
@@ -288,6 +288,19 @@ def measured(metric: Metric, scores: Sequence[EpisodeScore], name: str, cluster:
         PluginError, DataError: as `aggregate`.
     """
     return stats.clustered_error(aggregate(metric, scores, name), [observations(scores, name, cluster)])
+
+
+def bounds_of(metric: Metric, scores: Iterable[EpisodeScore], name: str) -> Bounds:
+    """Between which numbers a metric's lie: the bounds that it declares, or none if one of `scores` is beyond them.
+
+    A task may have another scale than the usual one: the `score` of most lies between 0 and 1, that of others is a
+    perplexity or an amount. `scores` are all of a run or of several, so that every table of it has the same intervals.
+    """
+    low, high = metric.bounds
+    if (low, high) == UNBOUNDED:
+        return UNBOUNDED
+    known = (x for score in scores if (x := score.number(name)) is not None)
+    return (low, high) if all(low <= x <= high for x in known) else UNBOUNDED
 
 
 def refuse_bare_shares(metric: Metric, scores: Iterable[EpisodeScore], name: str) -> None:

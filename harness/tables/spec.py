@@ -14,12 +14,12 @@ from harness.plugins.parameters import problems
 from .entry import Means, TableEntry
 from .keys import TableKey, keys_in
 from .kinds import TableKind, entry_type, kind_of
-from .table import DIGITS, Cell, Digits, Errors, ErrorStyle, Figure, Units, text
+from .table import DIGITS, FOR_NOTES, Cell, Digits, Errors, ErrorStyle, Figure, Units, text
 
 if TYPE_CHECKING:
     from .scores import EpisodeScore
 
-RESERVED: Final = {field.name for field in fields(Cell)} - {"blank"} | {"overall", "published", "group"}
+RESERVED: Final = {field.name for field in fields(Cell)} - {"blank"} - FOR_NOTES | {"overall", "published", "group"}
 """The names of a tidy row's own fields: a label of that name would be overwritten there."""
 CLUSTERS: Final = ("case", "episode")
 """The words of `cluster:` that are not labels."""

@@ -13,11 +13,14 @@ import statistics
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 from harness.api import UNBOUNDED, Statistic
 
 Interval = tuple[float, float]
 """The ends of a confidence interval."""
+IntervalMethod = Literal["wilson", "effective", "t"]
+"""Wilson's interval of zeros and ones, Wilson's formula at the effective sample size, or Student's t interval."""
 Stratum = Sequence[tuple[Hashable, float]]
 """The observations of one condition, each with the cluster it belongs to."""
 
@@ -82,10 +85,11 @@ class ClusteredMean:
 
     Attributes:
         value: the mean of the strata's means; None without observations.
-        stderr: its standard error; None if some stratum has a single cluster.
+        stderr: its standard error; None with a single cluster.
         n: how many observations there are.
         clusters: how many clusters they are in.
         df: degrees of freedom of the standard error.
+        one_sample: whether the strata count as one sample, since some of them have a single cluster.
     """
 
     value: float | None
@@ -93,6 +97,7 @@ class ClusteredMean:
     n: int
     clusters: int
     df: int
+    one_sample: bool = False
 
 
 def clustered(strata: Iterable[Stratum]) -> ClusteredMean:
@@ -102,32 +107,39 @@ def clustered(strata: Iterable[Stratum]) -> ClusteredMean:
     times √(G/(G − 1)) for G clusters; with one observation a cluster it is that of `mean`. Strata are conditions, which
     are fixed: each has its own mean. With one observation a cluster the error is then that of `mean_of_conditions`; a
     cluster that spans strata adds up over them before it is squared. Strata without observations are left out.
+
+    A single cluster does not say how much it varies. Where some stratum has no more, all strata count as one sample
+    around their common mean, which gives the error of the pooled observations where strata are of equal size. It is
+    rather too large than too small, since it includes how strata differ (collapsed strata; Cochran, 1977, "Sampling
+    techniques", Section 5A.12).
     """
     filled = [list(stratum) for stratum in strata if stratum]
     if not filled:
         return ClusteredMean(None, None, 0, 0, 0)
-    means, sums, spare, certain = [], dict[Hashable, list[float]](), 0, True
-    for stratum in filled:
-        center, count = statistics.fmean(x for _, x in stratum), len({cluster for cluster, _ in stratum})
-        means.append(center)
-        spare += count - 1
-        certain = certain and count > 1
+    counts = [len({cluster for cluster, _ in stratum}) for stratum in filled]
+    means = [statistics.fmean(x for _, x in stratum) for stratum in filled]
+    value, every = statistics.fmean(means), len({cluster for stratum in filled for cluster, _ in stratum})
+    one_sample = len(filled) > 1 and min(counts) == 1
+    sums = dict[Hashable, list[float]]()
+    for stratum, own, within in zip(filled, means, counts, strict=True):
+        center, count = (value, every) if one_sample else (own, within)
         scale = math.sqrt(count / max(count - 1, 1)) / len(stratum) / len(filled)
         for cluster, x in stratum:
             sums.setdefault(cluster, []).append((x - center) * scale)
+    certain = every > 1 if one_sample else min(counts) > 1
     stderr = math.hypot(*map(math.fsum, sums.values())) if certain else None
-    n = sum(map(len, filled))
-    return ClusteredMean(statistics.fmean(means), stderr, n, len(sums), max(min(spare, len(sums) - 1), 1))
+    df = every - 1 if one_sample else min(sum(counts) - len(counts), every - 1)
+    return ClusteredMean(value, stderr, sum(map(len, filled)), every, max(df, 1), one_sample)
 
 
 def clustered_error(stat: Statistic, strata: Sequence[Stratum]) -> Statistic:
     """The statistic with the standard error of `clustered`, where it is the mean of the strata's means.
 
-    As it is where every observation is a cluster of its own, and where its value is another one (a total, a score of
-    all observations together).
+    As it is where every observation is a cluster of its own and all strata have several, and where its value is
+    another one (a total, a score of all observations together).
     """
     spread = clustered(strata)
-    if not is_mean(stat.value, spread) or spread.clusters == spread.n:
+    if not is_mean(stat.value, spread) or (spread.clusters == spread.n and not spread.one_sample):
         return stat
     return Statistic(stat.value, spread.stderr, stat.n)
 
@@ -140,7 +152,15 @@ def is_mean(value: float | None, spread: ClusteredMean) -> bool:
 def interval(
     strata: Iterable[Stratum], within: tuple[float, float] = UNBOUNDED, *, shares: bool = True
 ) -> Interval | None:
-    """95 % confidence interval of the mean of the strata's means; never beyond what is possible.
+    """The ends of `interval_by`."""
+    found = interval_by(strata, within, shares=shares)
+    return found and found[0]
+
+
+def interval_by(
+    strata: Iterable[Stratum], within: tuple[float, float] = UNBOUNDED, *, shares: bool = True
+) -> tuple[Interval, IntervalMethod] | None:
+    """95 % confidence interval of the mean of the strata's means, never beyond what is possible; and its method.
 
     - Zeros and ones, one observation a cluster, one stratum: Wilson's score interval.
     - Numbers between two bounds, and zeros and ones in clusters: Wilson's formula at the effective sample size
@@ -163,8 +183,9 @@ def interval(
         return None
     low, high = within
     binary = (within == (0, 1) or (shares and within == UNBOUNDED)) and all(x in (0, 1) for x in values)
-    if binary and len(filled) == 1 and stat.clusters == stat.n:
-        return wilson(values.count(1), stat.n)
+    equal = len({len(stratum) for stratum in filled}) == 1
+    if binary and (len(filled) == 1 or (stat.one_sample and equal)) and stat.clusters == stat.n:
+        return _by_wilson(values.count(1), stat.n)
     if stat.stderr is None:
         return None
     flat = is_rounding(stat.stderr, values)
@@ -172,20 +193,39 @@ def interval(
         low, high = 0.0, 1.0
     elif flat:
         return None
-    quantile = t_quantile(stat.df)
+    if binary and stat.value in (0, 1):
+        return _by_wilson(round(stat.value) * stat.clusters, stat.clusters)
+    # Clusters that happen to agree are no more observations than there are.
+    return interval_around(stat.value, stat.stderr, stat.df, (low, high), most=stat.n if binary else math.inf)
+
+
+def interval_around(
+    value: float, stderr: float, df: float, within: tuple[float, float], *, most: float = math.inf
+) -> tuple[Interval, IntervalMethod] | None:
+    """The interval of a mean that has this standard error, and its method: as `interval_by`, for numbers that vary.
+
+    Args:
+        value: the mean, within the bounds.
+        stderr: its standard error.
+        df: degrees of freedom of the standard error.
+        within: the bounds of a single number.
+        most: how many observations the effective sample size is at most.
+    """
+    (low, high), quantile = within, t_quantile(df)
     if not math.isfinite(high - low):
-        half = quantile * stat.stderr
-        return max(low, stat.value - half), min(high, stat.value + half)
-    share, error = (stat.value - low) / (high - low), stat.stderr / (high - low)
-    size = math.inf if flat else share * (1 - share) / error / error
-    if binary and 0 < share < 1:
-        size = min(size, stat.n)  # clusters that happen to agree are no more observations than there are
-    elif binary:
-        return wilson(round(share) * stat.clusters, stat.clusters)
+        half = quantile * stderr
+        return (max(low, value - half), min(high, value + half)), "t"
+    share, error = (value - low) / (high - low), stderr / (high - low)
+    size = min(share * (1 - share) / error / error if error else math.inf, most)
     if not size:  # too small a share for a square
         return None
     below, above = _score(share, size, quantile)
-    return low + below * (high - low), low + above * (high - low)
+    return (low + below * (high - low), low + above * (high - low)), "effective"
+
+
+def _by_wilson(successes: int, n: int) -> tuple[Interval, IntervalMethod] | None:
+    found = wilson(successes, n)
+    return found and (found, "wilson")
 
 
 @lru_cache(maxsize=1024)

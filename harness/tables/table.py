@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, TypeVar
 
-from .stats import is_rounding
+from .stats import IntervalMethod, is_rounding
 
 T = TypeVar("T")
 
@@ -79,6 +79,8 @@ class Cell:
         std: population standard deviation (ddof = 0) of the pooled numbers, if the table asks for it.
         uses_ground_truth: whether players of some of the episodes knew the right answer
         (`harness.api.InformedPolicy`).
+        method: how the interval was computed, where `harness.tables.stats.interval_by` did; notes name it.
+        one_sample: whether its conditions count as one sample (`harness.tables.stats.clustered`); a note says so.
         best: whether it is the best of its column, in tables that say which is.
         blank: whether its row has no such number, so that nothing is missing.
     """
@@ -92,6 +94,8 @@ class Cell:
     high: float | None = None
     std: float | None = None
     uses_ground_truth: bool = False
+    method: IntervalMethod | None = None
+    one_sample: bool = False
     best: bool = False
     blank: bool = False
 
@@ -100,6 +104,10 @@ class Cell:
         """Whether several numbers are behind it and all are equal: they do not say how sure the value is."""
         several = self.value is not None and self.stderr is not None and self.n is not None and self.n > 1
         return several and is_rounding(self.stderr or 0.0, [self.value or 0.0])
+
+
+FOR_NOTES: Final = frozenset({"method", "one_sample"})
+"""The fields of a `Cell` that notes put into words and no document has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,4 +260,5 @@ class Table:
         """The fields of cells that mean nothing in this table."""
         cells = [cell for row in self.rows for cell in row.cells]
         unused = {mark for mark in ("uses_ground_truth", "best", "blank") if not any(getattr(c, mark) for c in cells)}
+        unused |= FOR_NOTES
         return unused if "std" in self.kinds else unused | {"std"}

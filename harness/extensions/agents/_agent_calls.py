@@ -23,6 +23,7 @@ from harness.engines.engine_output import one_line
 from harness.extensions.agents import _agent_loop
 from harness.extensions.agents._agent_log import AgentLog
 from harness.extensions.agents.conversations import Conversation, Conversations, read_answer
+from harness.plugins.manifests import is_installed
 
 _CONTEXT = ("id", "agent", "episode", "conversation", "seed", "sampling", "constraint")
 """What a function, a constructor or `reply` gets where it has a parameter of that name."""
@@ -51,6 +52,28 @@ def files_of(module: str, most: int) -> list[Path]:
 # ---------------------------------------------------------------------------------- finding it
 
 
+def check(call: str) -> None:
+    """Raise `SetupError` if there is no such module; nothing of the person's is imported."""
+    _search_roots()
+    name = call.partition(":")[0].partition(".")[0]
+    if not is_installed(name):
+        raise _no_module(call, name)
+
+
+def _search_roots() -> None:
+    """Let Python look for modules where a person's are."""
+    for root in reversed(roots()):
+        if str(root) not in sys.path:
+            sys.path.insert(0, str(root))
+    importlib.invalidate_caches()
+
+
+def _no_module(call: str, missing: str) -> SetupError:
+    name, where = call.partition(":")[0], " or ".join(map(str, roots()))
+    hint = f"{near(name, _modules(name))} Modules are looked for in {where}, and among installed packages."
+    return SetupError(f"call={call}: there is no module {missing!r}", hint=hint)
+
+
 def load(call: str, log: AgentLog) -> Callable[..., Any]:
     """The function or class that `module:name` names.
 
@@ -58,10 +81,7 @@ def load(call: str, log: AgentLog) -> Callable[..., Any]:
         SetupError: there is none, or its module cannot be imported: with the place in the person's file.
     """
     name, _, attribute = call.partition(":")
-    for root in reversed(roots()):
-        if str(root) not in sys.path:
-            sys.path.insert(0, str(root))
-    importlib.invalidate_caches()
+    _search_roots()
     try:
         with log.diverted():
             module: Any = importlib.import_module(name)
@@ -70,9 +90,7 @@ def load(call: str, log: AgentLog) -> Callable[..., Any]:
     except BaseException as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and f"{name}.".startswith(f"{missing}."):
-            where = " or ".join(map(str, roots()))
-            hint = f"{near(name, _modules(name))} Modules are looked for in {where}, and among installed packages."
-            raise SetupError(f"call={call}: there is no module {missing!r}", hint=hint) from None
+            raise _no_module(call, missing) from None
         log.write("".join(traceback.format_exception(error)))
         what = f"call={call}: the module {name} cannot be imported: {in_words(error)}"
         package = f"Install it where harness runs: pip install {missing.partition('.')[0]}" if missing else None

@@ -72,7 +72,7 @@ class ProgramAgent:
         history: bool,
         log: AgentLog,
     ) -> None:
-        _check(command[0])
+        check_program(command[0])
         self.command, self.args, self.timeout, self.history = tuple(command), dict(args), timeout, history
         self.name, self.most, self.log = name, most, log
         self.conversations = Conversations()
@@ -365,7 +365,7 @@ class AgentProcess(asyncio.SubprocessProtocol):
             self._news.set_result(None)
 
 
-def _check(program: str) -> None:
+def check_program(program: str) -> None:
     """Raise `SetupError` if there is no such program, or it may not be run."""
     if shutil.which(program) is not None:
         return

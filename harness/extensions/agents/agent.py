@@ -147,6 +147,15 @@ class Agent(Engine, NeedsApproval):
     def log_to(self, path: Path) -> None:
         self._log_path = path
 
+    def check(self) -> None:
+        """Raises `SetupError` for a module or a program that does not exist."""
+        if self.call:
+            calls.check(self.call)
+        elif self.command:
+            from harness.extensions.agents._agent_processes import check_program
+
+            check_program(self._words[0])
+
     async def start(self) -> None:
         """Find the agent; processes start with the first requests.
 

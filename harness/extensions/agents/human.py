@@ -67,11 +67,15 @@ class Human(Engine):
             hints.append(f"--set matrix.{next(iter(plan.spec.get('matrix')))}=[…] fewer conditions")
         return "; ".join([text, *hints])
 
-    async def start(self) -> None:
+    def check(self) -> None:
         """Raises `SetupError` if there is no standard input."""
         if not can_read():
             message = f"{self.model} answers in a terminal, and there is no standard input"
             raise SetupError(message, hint="Give the command in a terminal, or pipe it one answer per line.")
+
+    async def start(self) -> None:
+        """Raises as `check`."""
+        self.check()
         self._terminal = SharedTerminal.here()
         self._terminal.open()
 

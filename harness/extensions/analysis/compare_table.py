@@ -13,7 +13,7 @@ from harness.tables import TableKind
 from harness.tables.axis import Axis, Key
 from harness.tables.entry import LabelValue, LabelValues, Name, Names
 from harness.tables.notes import clusters_in_words, left_out, limited, who_played, without_number
-from harness.tables.scores import EpisodeScore, numbers
+from harness.tables.scores import EpisodeScore, bounds_of, numbers
 from harness.tables.spec import TableSpec, as_tuple, beside
 from harness.tables.table import Cell, Row, Table, text
 
@@ -176,13 +176,14 @@ def _tests(
                 metrics[key] = metric
                 if side in (comparison.base, other):
                     pair[side == other].append(score)
+    bounds = {name: bounds_of(named[name], scores, name) for name in table.cells}
     found = []
     for key in rows.sorted(sides):
         first, second = sides[key]
         metric, paired_by = metrics[key], comparison.paired_by
         before, after = _by_pair(first, metric, paired_by), _by_pair(second, metric, paired_by)
         both = [(before[pair], after[pair]) for pair in before if pair in after]
-        row = PairedRow.of(both, metric, table.cluster, named[metric].bounds)
+        row = PairedRow.of(both, metric, table.cluster, bounds[metric])
         found.append(_Test(key, metric, first, second, len(before.keys() | after.keys()), row))
     return found
 

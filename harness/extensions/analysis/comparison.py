@@ -13,6 +13,7 @@ from harness.config.spec import DISPLAY_KEYS
 from harness.extensions.analysis import paired
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, text
 from harness.tables.notes import clusters_in_words
+from harness.tables.scores import bounds_of
 
 from .paired_table import PairedRow, cells, columns, in_words, is_clustered
 from .run_pair import RunPart
@@ -262,7 +263,8 @@ def selected(pairs: Pairs, headline: HeadlineSpec, metric: str) -> Sequence[tupl
 
 def _tested(both: Sequence[tuple[paired.Group, paired.Group]], headline: HeadlineSpec, metric: str) -> PairedRow:
     conditions = metric == headline.metric and headline.table.aggregate == "mean_of_conditions"
-    bounds = headline.metrics[metric].bounds
+    every = (score for pair in both for group in pair for score in group)
+    bounds = bounds_of(headline.metrics[metric], every, metric)
     return PairedRow.of(both, metric, headline.table.cluster, bounds, conditions=conditions)
 
 

@@ -15,7 +15,7 @@ from harness.tables import TableKind, stats
 from harness.tables.axis import Axis, Key
 from harness.tables.entry import Names
 from harness.tables.notes import clusters_in_words, of_episodes, without_number
-from harness.tables.scores import EpisodeScore, cluster_of, finite, observations
+from harness.tables.scores import EpisodeScore, bounds_of, cluster_of, finite, observations
 from harness.tables.spec import TableSpec, as_tuple, beside
 from harness.tables.table import Cell, Column, NumberForm, Row, Table, text
 
@@ -164,7 +164,8 @@ def _analyses(
     groups: dict[Key, tuple[str, list[EpisodeScore]]] = {}
     for score, metric in itertools.product(scores, table.cells):
         groups.setdefault(rows.key({**score.labels, "metric": metric}), (metric, []))[1].append(score)
-    widths = {name: metrics[name].bounds[1] - metrics[name].bounds[0] for name in table.cells}
+    bounds = {name: bounds_of(metrics[name], scores, name) for name in table.cells}
+    widths = {name: high - low for name, (low, high) in bounds.items()}
     return [_analysis(table, key, *groups[key], widths[groups[key][0]]) for key in rows.sorted(groups)]
 
 

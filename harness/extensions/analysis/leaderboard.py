@@ -91,10 +91,11 @@ def leaderboard(runs: Sequence[RunScores], published: Iterable[PublishedTable] =
         DataError: without runs, if a run is given twice, or if runs come from different specs, code or cases.
     """
     scores, prices_by_name, disputed = combined(runs)
+    shown = scores if runs[0].headline is None else runs[0].headline.withheld(scores)
     published = list(published)
     tables, differing = [], differences(runs)
     for entry in runs[0].tables:
-        table = build(cited(priced(entry, prices_by_name), published), scores, runs[0].metrics)
+        table = build(cited(priced(entry, prices_by_name), published), shown, runs[0].metrics)
         has_costs = any(derived.kind == "cost" for derived in entry.derived.values())
         has_headline = runs[0].headline is not None and runs[0].headline.metric in entry.cells
         further = (disputed if has_costs else None, differing, readers_in_words(runs) if has_headline else None)
@@ -298,6 +299,22 @@ def _by_value(runs: Sequence[RunScores], values: Sequence[str]) -> str:
     for run, value in zip(runs, values, strict=True):
         groups.setdefault(value, []).append(run.id)
     return "; ".join(f"{listed(names)}: {value}" for value, names in groups.items())
+
+
+def pooled_conditions(runs: Sequence[RunScores], headline: HeadlineSpec) -> str | None:
+    """Which values of the spec's matrix, such as methods, are behind one number of a model; None if it is one each."""
+    matrix = ((runs[0].run.get("identity") or {}).get("spec") or {}).get("matrix") or {}
+    values: dict[str, dict[str, None]] = {label: {} for label in matrix}
+    conditions = set()
+    for score in headline.selected(score for run in runs for score in run.scores):
+        conditions.add(score.condition)
+        for label in matrix.keys() & score.labels.keys():
+            values[label][text(score.labels[label])] = None
+    several = [f"{label} ({listed([*own])})" for label, own in values.items() if len(own) > 1]
+    if not several:
+        return None
+    weight = ", which all count the same" if headline.table.aggregate == "mean_of_conditions" else ""
+    return f"A row takes in {len(conditions):,} conditions{weight}: {'; '.join(several)}."
 
 
 def listed(names: Sequence[str], join: str = ", ") -> str:

@@ -111,7 +111,7 @@ def _scale(board: Standings) -> tuple[float, float] | str:
         ends.setdefault(row.end or row.role, row.cell.value)
     floor, ceiling = ends.get("floor"), ends.get("ceiling")
     if ceiling is None and headline.ceiling is None:
-        ceiling = _best_possible(headline)
+        ceiling = _best_possible(headline, [row.cell.value for row in board.rows if row.cell.value is not None])
     lacking = [name for name, value in (("floor", floor), ("ceiling", ceiling)) if value is None]
     if floor is None or ceiling is None:
         return f"{board.name} has no {' and no '.join(lacking)} here"
@@ -119,10 +119,10 @@ def _scale(board: Standings) -> tuple[float, float] | str:
     return f"the ceiling of {board.name} is no better than its floor" if worse else (floor, ceiling)
 
 
-def _best_possible(headline: HeadlineSpec) -> float | None:
+def _best_possible(headline: HeadlineSpec, values: Sequence[float]) -> float | None:
     """The best number that there can be: an end of the metric's bounds, of percent 0 or 1; None if that is unknown."""
     low, high = headline.metrics[headline.metric].bounds
-    if not math.isfinite(high - low):
+    if not math.isfinite(high - low) or not all(low <= x <= high for x in values):
         if headline.table.unit != "percent":
             return None
         low, high = 0.0, 1.0

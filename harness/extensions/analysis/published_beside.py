@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from harness.api import Metric
 from harness.api.errors import SpecError, near
@@ -141,3 +142,18 @@ def _misfit(record: PublishedFigure, table: TableSpec) -> str | None:
     if further := sorted(record.labels.keys() - told_apart - table.where.keys() - {"model"}):  # it is the only one
         return f"by {' and '.join(further)}, which it does not distinguish"
     return None
+
+
+def other_episodes(reference: PublishedTable, run: Mapping[str, Any], scores: Sequence[EpisodeScore]) -> str:
+    """How the episodes of a run are others than those behind a publication; empty if they are not known to be.
+
+    `run`: its run.json.
+    """
+    limit = ((run.get("identity") or {}).get("spec") or {}).get("limit")
+    few = [f"{reference.source} covers all cases; this run at most {limit} per condition"] if limit else []
+    swept: dict[str, dict[Any, None]] = {}
+    for figure in reference.records:
+        for label in figure.labels.keys() - {"model"}:
+            swept.setdefault(label, {})[figure.labels[label]] = None
+    whole = replace(reference, covers={**{label: tuple(values) for label, values in swept.items()}, **reference.covers})
+    return "; ".join([*other_coverage(whole, scores), *few])

@@ -7,10 +7,11 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
+from harness.config.building import policy_name
 from harness.extensions.analysis import paired
-from harness.extensions.analysis.published_beside import other_coverage
+from harness.extensions.analysis.published_beside import other_episodes
 from harness.report.provenance import who_answered
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, stats, text
 from harness.tables.cost import Prices, cost
@@ -20,7 +21,16 @@ from harness.tables.published_figures import PublishedTable
 from harness.tables.scores import cluster_of
 from harness.tables.table import words_of
 
-from .leaderboard import RunScores, by_readers, combined, differences, listed, readers_in_words, shown_names
+from .leaderboard import (
+    RunScores,
+    by_readers,
+    combined,
+    differences,
+    listed,
+    pooled_conditions,
+    readers_in_words,
+    shown_names,
+)
 
 Episodes = Mapping[str, EpisodeScore]
 """Id → episode."""
@@ -214,6 +224,9 @@ def standings(
     ranked = [row for row in rows if row.cell.value is not None]
     rows = [replace(row, ranks=_ranks(row.model, values, found.worse)) if row in ranked else row for row in rows]
     players = _players(runs)
+    for role, policy in (("floor", headline.floor), ("ceiling", headline.ceiling)):
+        own = [name for name, player in players.items() if player.sampling is None and _is(player.model, policy)]
+        rows = [replace(row, end=role) if row.model in own else row for row in rows]
     for role, run in baselines:
         same = [name for name, player in players.items() if player.sampling is None and player.model in run.models]
         rows = [replace(row, end=role) if row.model in same else row for row in rows]
@@ -223,6 +236,8 @@ def standings(
     sign = -1 if headline.better == "higher" else 1
     rows.sort(key=lambda row: (row.cell.value is None, sign * (row.cell.value or 0), row.ranks or (0, 0), row.model))
     notes = [*_notes(headline, rows, found, prices), *headline.unread(scores).values()]
+    if pooled := pooled_conditions(runs, headline):
+        notes.insert(1, pooled)
     notes += filter(None, (disputed, differences(runs)))
     for reference in {reference.id: reference for _, reference in figures}.values():
         notes.append(f"† published: {reference.source}; not run here.")
@@ -231,6 +246,10 @@ def standings(
     notes += filter(None, [readers_in_words(runs)])
     notes += dict.fromkeys(note for run in runs for note in who_answered(run.run))
     return Standings(name or runs[0].spec, headline, rows, notes, players, by_readers=by_readers(runs))
+
+
+def _is(model: str, policy: object) -> bool:
+    return isinstance(policy, str | dict) and model == policy_name(policy)
 
 
 def _players(runs: Sequence[RunScores]) -> dict[str, Player]:
@@ -256,7 +275,7 @@ def _published(
             for figure in reference.records
             if figure.metric == headline.metric and figure.overall and set(figure.labels) == {"model"}
         ]
-        if figures and (why := _other_episodes(reference, runs)):
+        if figures and (why := other_episodes(reference, runs[0].run, runs[0].scores)):
             left_out.append(f"Published figures are left out: {why}.")
             continue
         for figure in figures:
@@ -264,18 +283,6 @@ def _published(
             name = text(figure.labels["model"])
             rows.setdefault(name, (Standing(name, cell, "published", source=reference.source), reference))
     return [*rows.values()], left_out
-
-
-def _other_episodes(reference: PublishedTable, runs: Sequence[RunScores]) -> str:
-    """How the episodes of the runs are others than those behind a publication; empty if they are not known to be."""
-    limit = ((runs[0].run.get("identity") or {}).get("spec") or {}).get("limit")
-    few = [f"{reference.source} covers all cases; this run at most {limit} per condition"] if limit else []
-    swept: dict[str, dict[Any, None]] = {}
-    for figure in reference.records:
-        for label in figure.labels.keys() - {"model"}:
-            swept.setdefault(label, {})[figure.labels[label]] = None
-    whole = replace(reference, covers={**{label: tuple(values) for label, values in swept.items()}, **reference.covers})
-    return "; ".join([*other_coverage(whole, runs[0].scores), *few])
 
 
 def _by_model(scores: Iterable[EpisodeScore]) -> dict[str, dict[str, EpisodeScore]]:
@@ -376,9 +383,10 @@ def _notes(headline: HeadlineSpec, rows: Sequence[Standing], pairs: _Pairs, pric
     if not headline.declared:
         yield "The spec declares no `headline:`; its first metric stands for it."
     yield from _rank_notes(pairs, "clusters" if _clustered(rows) else "cases")
-    if any((row.end or row.role) in ("floor", "ceiling") for row in rows):
-        ranked = ", ranked as runs of their own" if all(row.role == "model" for row in rows) else " and not ranked"
-        yield f"Floor and ceiling: the spec's scripted policies, played here{ranked}."
+    ends = [role for role in ("floor", "ceiling") if any((row.end or row.role) == role for row in rows)]
+    if ends:
+        ranked = "ranked as runs of their own" if all(row.role == "model" for row in rows) else "not ranked"
+        yield f"{' and '.join(ends).capitalize()}: scripted policies that the spec names, {ranked}."
     lacking = [row.model for row in rows if row.cell.value is not None and row.cell.low is None and not row.source]
     if lacking:
         yield f"No interval for {listed(lacking)}: their numbers do not vary, or are too few."

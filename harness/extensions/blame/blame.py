@@ -27,6 +27,7 @@ from harness.plugins import approvals
 from harness.runtime.session import session
 from harness.tables import EpisodeScore
 from harness.tables.headline import Better
+from harness.tables.scores import bounds_of
 
 from .blame_tables import Blame
 from .blame_verdict import BlameVerdict, Search, effort, is_worse, verdict
@@ -189,7 +190,7 @@ def _look(
             f"the run has no number {name!r} of an episode", place=Place("--metric"), hint=near(name, numbers)
         )
     lower = _is_lower(parent.run, name, choice.better)
-    bounds = parent.run.metrics[name].bounds
+    bounds = bounds_of(parent.run.metrics[name], parent.run.scores, name)
     is_relative = not choice.episodes and choice.threshold is None and not all(map(math.isfinite, bounds))
     names = _chosen(parent, choice, name, lower, None if is_relative else bounds[0 if lower else 1])
     if reference is not None:

@@ -13,6 +13,7 @@ from harness.api.errors import DataError
 from harness.extensions.charts.style import FAINT, compact, guide, label, labels, legend, look
 from harness.tables import SIMULATED, EpisodeScore, HeadlineSpec, build, text
 from harness.tables.headline import ARROWS
+from harness.tables.scores import bounds_of
 
 from .chart import Chart, unit_interval
 from .sources import ChartOptions, Material
@@ -102,7 +103,9 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
         else:
             axis.margins(x=0.15)
         axis.xaxis.set_major_formatter(compact)
-        unit_interval(axis, material.metrics[headline.metric].bounds, headline.table.unit)
+        unit_interval(
+            axis, bounds_of(material.metrics[headline.metric], material.scores, headline.metric), headline.table.unit
+        )
         axis.set_xlabel(f"{unit} {ARROWS['lower']}")
         axis.set_ylabel(f"{label(headline.name)} {ARROWS[headline.better]}")
         if not direct:

@@ -9,6 +9,7 @@ from harness.extensions.charts.style import compact, guide, label, labels, legen
 from harness.report.grid import marks
 from harness.tables import build
 from harness.tables.headline import ARROWS
+from harness.tables.scores import bounds_of
 
 from .chart import Chart, unit_interval
 from .sources import SIZES, ChartOptions, Material, numeric
@@ -61,7 +62,9 @@ def scaling(material: Material, choice: ChartOptions) -> Chart:
         if len(places) <= 8:
             axis.set_xticks(places, [compact(place) for place in places])
             axis.minorticks_off()
-        unit_interval(axis, material.metrics[headline.metric].bounds, headline.table.unit)
+        unit_interval(
+            axis, bounds_of(material.metrics[headline.metric], material.scores, headline.metric), headline.table.unit
+        )
         axis.set_xlabel(label(axis_name))
         axis.set_ylabel(f"{label(headline.name)} {ARROWS[headline.better]}")
         ends = {line[-1]["x"] for line in lines.values()}

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness import storage
 from harness.api import Facts
 from harness.config.plan import Plan
-from harness.engines.budget import Budget, Spent
+from harness.engines.usage import Budget, Spent
 from harness.evaluation.post_run import Play
 from harness.runtime.options import Options
 from harness.runtime.runner import RunStoppedError

@@ -82,6 +82,8 @@ class Judges(PostRun):
         for judging in self._asked:
             check_execution(judging.plan, options.allow_code_execution, options.sandbox)
             raise_all(check_plan(judging.plan))
+            for engine in judging.plan.engines.values():
+                engine.check()
         if self.judge is not None and not self._asked:
             metric = "{use: judge, prompt: judges/helpfulness}"
             hint = f"Add one to metrics:, e.g. {metric}; or let `harness score RUN --judge`."

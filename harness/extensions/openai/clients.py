@@ -7,6 +7,24 @@ from typing import Any
 
 from harness.api.errors import SetupError
 from harness.extensions.openai import _bodies
+from harness.plugins.manifests import is_installed
+
+
+def check_installed() -> None:
+    """Raise `SetupError` if there is no package `openai`; it is not imported."""
+    if not is_installed("openai"):
+        raise _missing("No module named 'openai'")
+
+
+def no_key(variable: str) -> SetupError:
+    """The error where a provider's key is missing."""
+    hint = f"Set it, name another one with api_key_env=, or point base_url= at your own server.\n  export {variable}=…"
+    return SetupError(f"no API key: the environment variable {variable} is not set", hint=hint)
+
+
+def _missing(why: object) -> SetupError:
+    hint = 'Install it: pip install "mas-eval-harness[openai]"'
+    return SetupError(f"the engine openai needs the package openai ({why})", hint=hint)
 
 
 def connect(urls: Sequence[str | None], key: Callable[[], str], timeout: float) -> list[Any]:
@@ -29,10 +47,7 @@ def connect(urls: Sequence[str | None], key: Callable[[], str], timeout: float) 
         patience = openai.Timeout(None, connect=timeout)
         transports = [openai.DefaultAioHttpClient(timeout=patience, event_hooks=hooks) for _ in urls]
     except (ImportError, AttributeError, RuntimeError) as error:  # none, an old one, or one without aiohttp
-        raise SetupError(
-            f"the engine openai needs the package openai ({error})",
-            hint='Install it: pip install "mas-eval-harness[openai]"',
-        ) from error
+        raise _missing(error) from error
     return [
         openai.AsyncOpenAI(
             api_key=secret,

@@ -26,7 +26,7 @@ from harness.engines.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.engines.sampling import normalize
 from harness.engines.tool_calls import REMEDY, offered, takes_no_tools
 from harness.extensions.openai import prompt_logprobs as scoring
-from harness.extensions.openai.clients import connect
+from harness.extensions.openai.clients import check_installed, connect, no_key
 from harness.extensions.openai.constraints import constrained
 from harness.extensions.openai.dialect import NEW, OLD, Dialect, advice
 from harness.extensions.openai.refusals import has_died, is_limit, overflows, refusal, tokens_left
@@ -121,6 +121,11 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
 
     # ------------------------------------------------------------------------------ life
 
+    def check(self) -> None:
+        """Raises `SetupError` without the package, and without a key where only one can do."""
+        check_installed()
+        self._check_key()
+
     async def start(self) -> None:
         """Create the client and check that the server is available; of several, at least one.
 
@@ -175,9 +180,8 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
     def describe(self) -> Facts:
         """The fields; of an address only what holds no secret (no user, password or query)."""
         facts = dict(super().describe())
-        if self.base_url:
-            several = isinstance(self.base_url, list)
-            facts["base_url"] = [public(url) for url in self.base_url] if several else public(str(self.base_url))
+        if url := self.base_url:
+            facts["base_url"] = [*map(public, url)] if isinstance(url, list) else public(str(url))
         facts["extra_body"] = without_secrets(self.extra_body)
         return facts
 
@@ -190,11 +194,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
     def _check_key(self) -> str:
         self._key = os.environ.get(self.api_key_env, "")
         if not self._key and not self.base_url and not os.environ.get("OPENAI_BASE_URL"):
-            raise SetupError(
-                f"no API key: the environment variable {self.api_key_env} is not set",
-                hint=f"Set it, name another one with api_key_env=, or point base_url= at your own server.\n"
-                f"  export {self.api_key_env}=…",
-            )
+            raise no_key(self.api_key_env)
         return self._key
 
     async def _probe(self, replica: Replica) -> SetupError | None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from harness.api.errors import BudgetSpentError
 from harness.engines.bounded_usage import BoundedUsage
-from harness.engines.budget import MAX_BUDGET, Budget, Usage
+from harness.engines.usage import MAX_BUDGET, Budget, Usage
 
 MAX_SHARE = (1 << 10, 1 << 20)
 """Calls and tokens. A worker waits for each share: a thousandth of the time that it takes to use so much."""

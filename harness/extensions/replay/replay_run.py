@@ -20,7 +20,7 @@ from harness.config.building import Reference
 from harness.config.plan import Plan, episode_id, survey
 from harness.config.project import Project
 from harness.config.spec import Spec
-from harness.engines.budget import Usage
+from harness.engines.usage import Usage
 from harness.evaluation.run import Run
 from harness.evaluation.stages import STAGES, OnScore, OpenRun, look_at_cases, open_folder
 from harness.plugins import approvals

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
 import os
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from harness.api.errors import EngineFatalError, SetupError
 from harness.engines.child_reaper import ChildReaper
 from harness.extensions.openai.openai import OpenAI
 from harness.extensions.tiny import weights
+from harness.plugins.manifests import is_installed
 
 _PATIENCE = 10.0
 """Seconds that the server has to end."""
@@ -65,15 +65,19 @@ class Tiny(Engine, CallsTools, ContinuesText):
 
     # ------------------------------------------------------------------------------ life
 
+    def check(self) -> None:
+        """Raises `SetupError` without the package of the server."""
+        if not is_installed("xllamacpp"):
+            hint = "Install it: pip install 'mas-eval-harness[tiny]'"
+            raise SetupError("the engine tiny needs the package xllamacpp, which is llama.cpp's server", hint=hint)
+
     async def start(self) -> None:
         """Get the model if it is not here, start its server and wait until it answers.
 
         Raises:
             SetupError: the model cannot be had, or the server does not start.
         """
-        if not _is_installed():
-            hint = "Install it: pip install 'mas-eval-harness[tiny]'"
-            raise SetupError("the engine tiny needs the package xllamacpp, which is llama.cpp's server", hint=hint)
+        self.check()
         try:
             file = Path(self.file).absolute() if self.file else await asyncio.to_thread(weights.get)
             address = await self._serve(file)
@@ -192,10 +196,3 @@ class Tiny(Engine, CallsTools, ContinuesText):
             log.seek(max(0, log.seek(0, os.SEEK_END) - 2000))
             lines = log.read().decode("utf-8", "replace").splitlines()
         return f": {' '.join(' '.join(lines[-3:]).split())[-500:]}" if lines else ""
-
-
-def _is_installed() -> bool:
-    try:
-        return importlib.util.find_spec("xllamacpp") is not None
-    except (ImportError, ValueError):  # what stands in sys.modules was put there by hand
-        return False

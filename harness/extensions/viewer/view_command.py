@@ -19,6 +19,8 @@ from harness.runtime.run_json import META
 
 def view(options: argparse.Namespace) -> int:
     """Serve the viewer until Ctrl-C."""
+    project = find()
+    root = run_folder(options.runs or project.results())
     try:
         from ._app import WhatIf, app
         from ._serve import free_socket, serve
@@ -28,8 +30,6 @@ def view(options: argparse.Namespace) -> int:
             raise
         hint = 'pip install "mas-eval-harness[view]"'
         raise SetupError(f"harness view needs the package {package}", hint=hint) from None
-    project = find()
-    root = run_folder(options.runs or project.results())
     what_if = None
     if options.what_if:
         if (root / META).is_file():

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from harness.api.errors import SetupError
 from harness.engines.engine_output import one_line
+from harness.plugins.manifests import is_installed
 
 RANGE = ("0.20", "0.33")
 """The oldest and the newest version (with all their patches) that have every name that the engine uses, by
 `.ci/check_vllm_versions.py`. Only 0.32 was run."""
+
+
+def check_installed() -> None:
+    """Raise `SetupError` if there is no vLLM; it is not imported."""
+    if not is_installed("vllm"):
+        raise _missing("No module named 'vllm'")
+
+
+def _missing(why: str) -> SetupError:
+    hint = 'Install it: pip install "mas-eval-harness[vllm]" (without a GPU: docs/reference/vllm.md)'
+    return SetupError(f"the engine vllm needs the package vllm ({why})", hint=hint)
 
 
 def check() -> tuple[str, str | None]:
@@ -20,10 +32,7 @@ def check() -> tuple[str, str | None]:
         import vllm
         from vllm.platforms import current_platform
     except ImportError as error:
-        raise SetupError(
-            f"the engine vllm needs the package vllm ({one_line(str(error))})",
-            hint='Install it: pip install "mas-eval-harness[vllm]" (without a GPU: docs/reference/vllm.md)',
-        ) from error
+        raise _missing(one_line(str(error))) from error
     installed = f"vLLM {vllm.__version__}"
     if not current_platform.device_type:
         raise SetupError(

@@ -125,6 +125,15 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
 
     # ------------------------------------------------------------------------------ life
 
+    def check(self) -> None:
+        """Raises `SetupError` without the package, and for a folder that holds no model."""
+        _vllm_version.check_installed()
+        self._check_model()
+
+    def _check_model(self) -> None:
+        if problem := not_a_model(self.pretrained):
+            raise SetupError(problem, hint="pretrained= takes a folder in Hugging Face's format, or a name on the hub.")
+
     async def start(self) -> None:
         """Load the model; takes from half a minute upwards.
 
@@ -141,8 +150,7 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
             self._gate.longest = self._chat.appended = self._chat.encoded = 0
             return
         self._given_up = False
-        if problem := not_a_model(self.pretrained):
-            raise SetupError(problem, hint="pretrained= takes a folder in Hugging Face's format, or a name on the hub.")
+        self._check_model()
         template = template_of(self.chat_template)
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING" if self._output.path is None else "INFO")
         os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # standard output is for tables

@@ -18,9 +18,9 @@ from harness.api.errors import BudgetSpentError, DataError
 from harness.cli import main
 from harness.config import project, resolve, spec
 from harness.engines.bounded_usage import BoundedUsage
-from harness.engines.budget import Budget
 from harness.engines.gate import Gate, Shared
 from harness.engines.mock import Mock
+from harness.engines.usage import Budget
 from harness.evaluation.stages import execute
 from harness.runtime.options import Options
 from harness.runtime.runner import BudgetReachedError, RunStoppedError

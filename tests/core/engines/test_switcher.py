@@ -7,9 +7,9 @@ import pytest
 from harness.api import Completion, Engine, Request
 from harness.api.errors import BudgetSpentError
 from harness.engines.bounded_usage import BoundedUsage
-from harness.engines.budget import Budget, Usage
 from harness.engines.gate import Gate, Shared
 from harness.engines.switcher import EngineSwitcher
+from harness.engines.usage import Budget, Usage
 from tests.conftest import request
 
 

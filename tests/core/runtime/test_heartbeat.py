@@ -14,8 +14,8 @@ from harness.cli.progress import Progress
 from harness.config import resolve
 from harness.config.project import builtin
 from harness.config.spec import load
-from harness.engines.budget import Usage
 from harness.engines.mock import Mock
+from harness.engines.usage import Usage
 from harness.runtime import heartbeat
 from harness.runtime.heartbeat import Heartbeat
 from harness.runtime.runner import planned_turns

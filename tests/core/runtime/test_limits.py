@@ -18,8 +18,8 @@ from harness.api.errors import DataError, EngineFatalError, SpecError
 from harness.checks.estimate import estimate
 from harness.config import project, resolve, spec
 from harness.config.limits import EpisodeLimits, Meter, TurnQuota
-from harness.engines.budget import MAX_BUDGET
 from harness.engines.mock import Mock
+from harness.engines.usage import MAX_BUDGET
 from harness.evaluation.rescore import rescored
 from harness.runtime.players import LIMITED, ModelPlayer
 from harness.runtime.runner import BudgetReachedError, RunStoppedError

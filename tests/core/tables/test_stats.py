@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from typing import Any
 
 import numpy
@@ -275,3 +276,24 @@ def test_numbers_with_one_bound_have_students_interval() -> None:
     sample = [[(i, float(x)) for i, x in enumerate((1, 5, 6))]]
     low, high = stats.interval(sample, (-math.inf, 7))
     assert high == 7 and low < 1
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0.0, 0.25, 1.0])), min_size=1), min_size=2))
+def test_conditions_that_have_no_error_of_their_own_are_one_sample(strata: list[list[tuple[int, float]]]) -> None:
+    size = min(map(len, strata))
+    parts = [[("alone", 0.25)] * size, *(stratum[:size] for stratum in strata)]
+    pooled, found = [x for stratum in parts for x in stratum], stats.clustered(parts)
+    assert found.one_sample
+    assert found.stderr == pytest.approx(stats.clustered([pooled]).stderr, abs=1e-9)
+    assert stats.interval(parts, (0, 1)) == pytest.approx(stats.interval([pooled], (0, 1)), abs=1e-6)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.tuples(st.floats(-5, 0), st.floats(1, 5)))
+def test_no_interval_leaves_the_bounds_and_each_contains_its_mean(
+    values: list[float], bounds: tuple[float, float]
+) -> None:
+    for strata in (alone(*values), [[(i % 3, x)] for i, x in enumerate(values)]):
+        if (found := stats.interval_by(strata, bounds)) is not None:
+            (low, high), method = found
+            assert bounds[0] <= low <= statistics.fmean(values) + 1e-9 and high <= bounds[1]
+            assert high >= statistics.fmean(values) - 1e-9 and method in ("wilson", "effective")

@@ -147,7 +147,7 @@ def test_no_label_can_take_the_name_of_a_tidy_rows_field() -> None:
     ("error", "shown", "why"),
     [
         ("std", "10.00 (–)", "it has no population standard deviation"),
-        ("interval", "10.00", "it has no 95 % interval"),
+        ("interval", "10.00", "it has no interval"),
     ],
 )
 def test_a_total_has_none_of_these_errors(error: str, shown: str, why: str) -> None:
@@ -176,10 +176,10 @@ def test_the_numbers_decide_which_interval_they_have() -> None:
     )
     shares = build(entry, bounded, {"share": Share()})
     assert line(shares) == ["0.93 [0.47, 0.99]"]
-    assert shares.notes == ("In brackets: 95 % interval of the mean.",)
+    assert shares.notes == ("In brackets: 95 % interval of the mean by Wilson's formula.",)
     equal = build(entry, [replace(score, numbers={"share": 0.5}) for score in SIM], {"share": Share()})
     assert line(equal) == ["0.50"]
-    assert equal.notes[1:] == ("1 of 1 means are of equal numbers: they have no interval.",)
+    assert equal.notes == ("1 of 1 means are of equal numbers: they have no interval.",)
 
 
 @pytest.mark.parametrize("aggregate", ["pooled", "mean_of_conditions"])
@@ -365,3 +365,48 @@ def test_a_loss_is_one_minus_mean_over_mean_of_episodes_that_need_not_be_the_sam
     assert nothing.rows[0].cells[0].value is None
     unknown = {"title": "T", "rows": "code", "metrics": "lost", "relative_drop": {"lost": ["meals", "far"]}}
     assert check(unknown, ["code"], METRICS)[0].startswith("relative_drop: unknown metric 'far'. Did you mean fair?")
+
+
+# ---------------------------------------------------------------------- the same numbers in every table
+
+
+@pytest.mark.parametrize("uncertainty", ["sem", "interval"])
+def test_the_same_numbers_have_the_same_uncertainty_however_tables_average(uncertainty: str) -> None:
+    scores = [
+        EpisodeScore(f"g{i}/{i}/0", f"g{i}", {"model": "m"}, {"deadlock": x, "meals": y})
+        for i, (x, y) in enumerate(zip(RATE, FOUR, strict=True))
+    ]
+    pooled, each = (
+        made(scores, rows="model", metrics=["deadlock", "meals"], aggregate=how, uncertainty=uncertainty)
+        for how in ("pooled", "mean_of_conditions")
+    )
+    assert line(pooled) == line(each)
+    assert [note for note in each.notes if "take all their conditions for one sample" in note]
+    assert not [note for note in pooled.notes if "one sample" in note]
+
+
+def soft(*numbers: float) -> list[EpisodeScore]:
+    return [
+        EpisodeScore(f"c{i // 3}/{i}/0", f"c{i // 3}", {"model": "m", "code": f"c{i // 3}"}, {"score": x})
+        for i, x in enumerate(numbers)
+    ]
+
+
+def scored_table(scores: Sequence[EpisodeScore]) -> Table:
+    spec = TableSpec.parse(
+        {"title": "T", "rows": "code", "metrics": "score", "aggregate": "pooled", "uncertainty": {"score": "interval"}}
+    )
+    return build(spec, scores, {"score": Share()})
+
+
+def test_intervals_of_a_score_stay_within_0_and_1_and_the_note_names_them() -> None:
+    table = scored_table(soft(0, 0, 0.5, 1, 0.5, 0, 1, 1, 1))
+    assert line(table) == ["0.17 [0.01, 0.85]"] and line(table, 2) == ["1.00 [0.44, 1.00]"]
+    assert all(0 <= row.cells[0].low <= row.cells[0].high <= 1 for row in table.rows)  # type: ignore[operator]
+    assert table.notes == ("In brackets: 95 % interval of the mean by Wilson's formula (score).",)
+    # A task with a scale of its own: no row is cut at bounds that do not hold for the run.
+    amounts = scored_table(soft(0, 0, 0.5, 10, 20, 30, 1, 1, 1))
+    assert amounts.rows[0].cells[0].low < 0  # type: ignore[operator]
+    assert amounts.notes == (
+        "In brackets: 95 % t interval of the mean, Wilson interval where all numbers are 0 or 1 (score).",
+    )

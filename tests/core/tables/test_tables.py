@@ -203,8 +203,11 @@ def test_many_failed_conditions_are_summed_up() -> None:
 
 def test_an_error_that_cannot_be_known_is_explained() -> None:
     table = made([*UNEVEN, *condition("con-8", [1], problem="consensus", size=8)], uncertainty="sem")
-    assert [cell.stderr for cell in table.rows[0].cells] == [pytest.approx(12**-0.5 / 2), None]
-    assert table.notes == ("1 of 4 conditions have a single number for solved: they have no standard error.",)
+    assert [cell.stderr for cell in table.rows[0].cells] == [pytest.approx(12**-0.5 / 2), 0]
+    assert table.notes == ("1 of 2 means are of equal numbers: they have no standard error.",)
+    alone = made(condition("con-8", [1], problem="consensus"), uncertainty="sem")
+    assert alone.rows[0].cells[0].stderr is None
+    assert alone.notes == ("1 of 1 cells have a single number for solved: it has no standard error.",)
 
 
 def test_a_metric_without_any_number_leaves_the_cells_empty_and_says_so() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from harness import evaluate
 from harness.api.errors import EngineFatalError, RequestError, SetupError
 from harness.extensions.agents.agent import Agent
 from tests.helpers.agents import Talk, all_end, hung, lives, using
@@ -291,6 +292,16 @@ def test_a_program_that_is_not_there_is_an_error_that_teaches(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SetupError, match=message):
         using(lambda engine: Talk(engine).say("hi"), command=words)
+
+
+@pytest.mark.parametrize(
+    ("how", "says"), [("command", "no such program on the PATH"), ("call", "no module 'nonesuch'")]
+)
+def test_a_run_without_its_agent_leaves_no_folder(tmp_path: Path, how: str, says: str) -> None:
+    engine = {"command": "nonesuch"} if how == "command" else {"call": "nonesuch:reply"}
+    with pytest.raises(SetupError, match=says):
+        evaluate("agentsnet_quick", "agent", model_args=engine, output_path=tmp_path / "run", allow_code_execution=True)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_file_without_an_interpreter_stops_the_run(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from harness.api import Completion
 from harness.api.errors import BudgetSpentError, EngineFatalError, StorageError
 from harness.engines.bounded_usage import RESERVED, BoundedUsage
-from harness.engines.budget import Budget
 from harness.engines.mock import Mock
+from harness.engines.usage import Budget
 from harness.extensions.ray._budget import SharedBudget, Used, WorkerUsage
 
 ENGINE = Mock(text="a")

@@ -1,7 +1,7 @@
-"""What a run may use: model calls, tokens, seconds. When that is used up it makes no new call, and the run ends.
-`harness.engines.bounded_usage` sees to that; here is what a run without bounds counts.
+"""What a run may use, and what it has used: model calls, tokens, seconds. This counts; what refuses calls beyond the
+budget is `harness.engines.bounded_usage`.
 
-It is not part of what a run is: it decides how far this process goes, never what is measured, and the run can be
+A budget is not part of what a run is: it decides how far this process goes, never what is measured, and the run can be
 resumed. What a spec allows an episode or an agent is in `harness.config.limits`.
 """
 
