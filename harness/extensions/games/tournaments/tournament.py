@@ -20,7 +20,7 @@ from harness.config.plan import Condition, Group, Plan
 from harness.config.spec import MAX_CONDITIONS, Spec
 from harness.tables import EpisodeScore
 
-from .results import RESULTS
+from .results import RESULTS, standing_of
 from .swiss import Draw, draw, points
 
 LABELS: Final = ("round", "pairing", "first")
@@ -262,7 +262,7 @@ def with_next_round(plan: Plan, scores: Iterable[EpisodeScore]) -> Spec:
         if not (isinstance(record.value, list) and [*map(_contestant, record.value)] in (pair, pair[::-1])):
             message = f"metric {metric!r} gives {record.value!r:.80} for {score.id}, not [[contestant, return], …]"
             raise DataError(message, hint="results: names a metric that does, such as games/results.")
-        results[condition.origin].append((condition.labels["round"], [seat[:2] for seat in record.value]))
+        results[condition.origin].append((condition.labels["round"], [*(standing_of(record.value) or {}).items()]))
     rounds: dict[str, list[dict[str, Any]]] = {}
     for variant in plan.spec.variants():
         tournament = Tournament.read(variant.data["tournament"], functools.partial(plan.spec.place, "tournament"))

@@ -14,6 +14,7 @@ from harness.api.errors import SpecError, near
 from harness.config.building import split
 from harness.config.keys import SpecKey
 from harness.config.schema import metric_name
+from harness.extensions.games.game_task import GameTask
 from harness.plugins import parameters
 from harness.plugins.parameters import PLUGIN, Keywords, Plugin
 
@@ -130,10 +131,14 @@ class TournamentKey(SpecKey):
         return Tournament.read(self.value, self.place)
 
     def task_arguments(self, task: Any, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """As many samples as games, if the task has any and the spec does not say how many."""
-        games = self.value.get("games_per_pairing")
-        own = games is not None and "instances" not in arguments and "instances" in parameters.fields(task)
-        return {**arguments, "instances": games} if own else arguments
+        """As many samples as games, if the task has any; in a game without a legal move a contestant loses, whatever a
+        random one would have won. Both only where the spec says nothing else."""
+        fields, added = parameters.fields(task), {}
+        if (games := self.value.get("games_per_pairing")) is not None and "instances" in fields:
+            added["instances"] = games
+        if getattr(task, "invalid", None) == "random" and issubclass(task, GameTask):
+            added["invalid"] = "forfeit"
+        return {**added, **arguments}
 
     def contestants(self) -> Iterator[tuple[str, Mapping[str, Any], tuple[Any, ...]]]:
         """The pool."""
