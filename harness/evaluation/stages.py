@@ -149,7 +149,9 @@ def open_folder(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
         if any(holder(worker) is not None for worker in workers):
             raise StorageError(f"workers of an earlier run still write into {folder}", hint="End them first.")
     total = plan.in_all(len(run.survey.episodes))
-    return replace(run, meta=run_json.begin(plan, folder, adopted, run.survey.cases, options, total))
+    keys = {key.name: one for key in plan.keys if (one := key.planned(plan, run.survey.episodes))}
+    planned = {"planned": total, "keys": keys}
+    return replace(run, meta=run_json.begin(plan, folder, adopted, run.survey.cases, options, planned))
 
 
 def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:

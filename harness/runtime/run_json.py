@@ -49,7 +49,7 @@ def begin(
     adopted: Mapping[str, str],
     cases: Mapping[str, str],
     options: Options,
-    planned: int | None = None,
+    planned: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Write run.json and spec.yaml, or check that the earlier run here is the same one and may continue.
 
@@ -59,7 +59,8 @@ def begin(
         adopted: digests of calibrated parameters.
         cases: digests of the plan's cases (`harness.config.plan.Survey`).
         options: `resume` and `overwrite` of the run. A run that has recorded nothing is overwritten all the same.
-        planned: the number of episodes, for tools that watch the run.
+        planned: `planned`, the number of episodes, for tools that watch the run; `keys`, what keys of specs say of
+            these episodes (`SpecKey.planned`).
 
     Returns:
         run.json. `rescore` is true in it where metrics have changed since the run began: all is to be measured again.
@@ -67,7 +68,7 @@ def begin(
     Raises:
         DataError: the folder holds something else.
     """
-    meta = {**_describe(plan, folder, adopted), "cases": dict(cases), "planned": planned}
+    meta = {**_describe(plan, folder, adopted), "cases": dict(cases), **planned}
     earlier = folder / META
     if earlier.is_file():
         try:

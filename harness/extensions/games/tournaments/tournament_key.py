@@ -6,7 +6,7 @@ Next: `tournament`, which pairs and seats the contestants.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NotRequired, TypedDict
 
 from harness.api import Metric, Range, Task
@@ -21,7 +21,7 @@ from harness.plugins.parameters import PLUGIN, Keywords, Plugin
 from .results import RESULTS
 
 if TYPE_CHECKING:
-    from harness.config.plan import Condition, Plan
+    from harness.config.plan import Condition, Job, Plan
     from harness.config.spec import Spec
     from harness.tables import EpisodeScore
 
@@ -92,6 +92,7 @@ class TournamentKey(SpecKey):
     entry: ClassVar[Any] = Annotated[TournamentEntry, "who plays whom, in which seats; replaces `agents`"]
     labels: ClassVar[tuple[str, ...]] = ("pairing",)
     takes_model: ClassVar[str] = "put `model` into the tournament's pool"
+    plays_on: ClassVar[bool] = True
 
     @classmethod
     def measured(cls, value: Any) -> Any:
@@ -185,6 +186,21 @@ class TournamentKey(SpecKey):
 
         played, every = rounds(plan)
         return count * every // played
+
+    def planned(self, plan: Plan, episodes: Iterable[Job]) -> Mapping[str, Any]:
+        """`games`: contestant → how many it is to play; `models`: contestant → the model that plays for it."""
+        from .standings import planned
+
+        return planned(self.read(), plan, episodes)
+
+    @classmethod
+    def so_far(
+        cls, planned: Mapping[str, Any], stopped: Mapping[str, Any], scores: Sequence[EpisodeScore]
+    ) -> Iterable[str]:
+        """How many of its games each contestant has played, and who has dropped out."""
+        from .standings import interim
+
+        return interim(planned, stopped, scores)
 
     def summary(self, plan: Plan) -> list[str]:
         """How many pairings, seatings and games there are."""
