@@ -66,6 +66,13 @@ class GameTask(SteppedTask):
         """The least and the greatest return that an agent can get; None if they are unknown."""
         return None
 
+    def teams(self, case: Case) -> Sequence[Sequence[str]]:
+        """The agents of a case who win and lose together, as many teams in every case; () in games of each alone.
+
+        `tournament: {teams: game}` seats a contestant in each team.
+        """
+        return ()
+
     def ordinary(self) -> Callable[[Turn], Action]:
         """The player in all seats of the game that `harness plan` counts: by default one that moves at random.
 

@@ -71,6 +71,13 @@ class TournamentEntry(TypedDict):
     rotate_seats: NotRequired[
         Annotated[bool, "every pairing plays in all rotations of its seats, the same games (true)"]
     ]
+    teams: NotRequired[
+        Annotated[
+            Literal["game"] | list[Annotated[list[str | int], _Filled]],
+            "who wins together, each team played by one contestant: lists of agents, by name or number; "
+            "`game`: as the game says",
+        ]
+    ]
     games_per_pairing: NotRequired[
         Annotated[
             int,
@@ -147,6 +154,7 @@ class TournamentKey(SpecKey):
 
     def conditions(self, whole: Condition, before: int) -> Iterable[Condition]:
         """The pairings and seatings of the contestants, who are the groups of `whole`."""
+        from .teams import teams_of
         from .tournament import check_labels, seats_of
 
         entry, spec = self.read(), self.spec
@@ -155,12 +163,13 @@ class TournamentKey(SpecKey):
             message = "repeats: and games_per_pairing: both say how many games are played"
             raise SpecError(message, place=self.place("games_per_pairing"), hint="Drop one of them.")
         seats = seats_of(whole, split(spec.data["protocol"])[0], functools.partial(spec.place, "protocol"))
-        entry.check(len(seats), before, self.place)
+        teams = teams_of(entry.teams, whole.task, seats, self.place)
+        entry.check(len(teams), before, self.place)
         if entry.rounds is not None and entry.results not in (names := self._metrics()):
             hint = f"Add it to metrics:, or let results: name another that does. {near(entry.results, names)}"
             message = f"pairing: swiss draws by the metric {entry.results!r}, which the spec does not have"
             raise SpecError(message, place=self.place("results"), hint=hint)
-        return entry.conditions(whole, {group.name: group for group in whole.groups}, seats, int(spec.get("seed", 0)))
+        return entry.conditions(whole, {group.name: group for group in whole.groups}, teams, int(spec.get("seed", 0)))
 
     def check_metrics(self, metrics: Mapping[str, Metric]) -> Iterable[tuple[str, tuple[Any, ...]]]:
         """A metric that does not say who won."""
