@@ -12,7 +12,7 @@ Next: `harness.config.resolve`, which asks them when a spec becomes a plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.api.errors import Place
@@ -21,7 +21,7 @@ from harness.plugins.manifests import offers
 
 if TYPE_CHECKING:
     from harness import api
-    from harness.config.plan import Condition, Plan
+    from harness.config.plan import Condition, Job, Plan
     from harness.config.spec import Spec
     from harness.tables import EpisodeScore
 
@@ -39,12 +39,14 @@ class SpecKey:
         labels: names of the labels by which its conditions differ, for the rows of default tables.
         takes_model: advice on how to let the model under test play, for messages.
         unopened: which of its entries name files or folders that playing the spec does not open.
+        plays_on: whether the rest is played where the engine of one of several models does not start.
     """
 
     entry: ClassVar[Any]
     labels: ClassVar[tuple[str, ...]] = ()
     takes_model: ClassVar[str] = ""
     unopened: ClassVar[tuple[str, ...]] = ()
+    plays_on: ClassVar[bool] = False
 
     def __init__(self, name: str, value: Any, spec: Spec) -> None:
         self.name, self.value, self.spec = name, value, spec
@@ -116,6 +118,23 @@ class SpecKey:
     def total(self, plan: Plan, count: int) -> int:
         """The number of episodes of the whole plan, if `count` is that of the conditions known so far."""
         return count
+
+    def planned(self, plan: Plan, episodes: Iterable[Job]) -> Mapping[str, Any]:
+        """What run.json keeps of these episodes, which are to be played: `so_far` gets it."""
+        return {}
+
+    @classmethod
+    def so_far(
+        cls, planned: Mapping[str, Any], stopped: Mapping[str, Any], scores: Sequence[EpisodeScore]
+    ) -> Iterable[str]:
+        """Notes of tables of an unfinished run.
+
+        Args:
+            planned: as above; empty for runs of earlier versions.
+            stopped: why the run stopped, as run.json has it; `engines` are those that were down.
+            scores: of the finished episodes.
+        """
+        return ()
 
     def summary(self, plan: Plan) -> list[str]:
         """Lines on how much there is to play."""

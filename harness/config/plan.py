@@ -38,7 +38,10 @@ def simulated(label: str) -> str:
 
 @dataclass(frozen=True)
 class Group:
-    """Agents that play alike: which model (by name) or which policy plays them, with which prompts."""
+    """Agents that play alike: which model (by name) or which policy plays them, with which prompts.
+
+    `agents` names them, or gives their names for a case.
+    """
 
     name: str
     prompts: PromptSet
@@ -47,7 +50,7 @@ class Group:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     share: float | None = None
     count: int | None = None
-    agents: tuple[str, ...] | None = None
+    agents: tuple[str, ...] | Callable[[api.Case], Sequence[str]] | None = None
     scored: bool = True
     place: Place | None = None
 
@@ -114,7 +117,7 @@ class Condition:
         rng = random.Random(api.derive_seed(seed, "seats", case.id))
         for group in self.groups[1:]:
             if group.agents is not None:
-                members = list(group.agents)
+                members = list(group.agents(case) if callable(group.agents) else group.agents)
             else:
                 # To a computer 0.58 · 50 is 28.999999999999996; to the writer of the spec it is 29.
                 share = math.floor((group.share or 0) * len(agents) + 1e-9)

@@ -327,21 +327,21 @@ class Gate(Wrapper):
     def _count_failure(self, error: EngineError) -> None:
         """Count a failure, and give the engine up where it is one too many."""
         if isinstance(error, EngineFatalError):
-            self._give_up(str(error))
+            self.give_up(str(error))
             return
         failed = not isinstance(error, ContextLengthError)
         self._note(failed)
         self._unanswered += 1
         if not self.answered and self._unanswered >= self.FIRST and not self.lenient and not self.is_known():
             summary = f"the first {self._unanswered} requests to {self.model} all failed, the last with: {error}"
-            self._give_up(f"{summary} (max_error_rate 1 would take that as results)")
+            self.give_up(f"{summary} (max_error_rate 1 would take that as results)")
             return
         allowed = round(self.max_error_rate * self.WINDOW, 6)  # .29 * 100 is a little less than 29
         if failed and self._failed > allowed:
             summary = f"{self._failed} of the last {len(self._last)} requests to {self.model} failed, the last with: "
-            self._give_up(f"{summary}{error} (max_error_rate allows {allowed:g} in {self.WINDOW})")
+            self.give_up(f"{summary}{error} (max_error_rate allows {allowed:g} in {self.WINDOW})")
 
-    def _give_up(self, reason: str) -> None:
+    def give_up(self, reason: str) -> None:
         """Ask the engine no more; end the run where nothing can be played without it.
 
         Engines that are started in turn end it too, since others would be started for what is left.

@@ -11,6 +11,7 @@ from pathlib import Path
 from harness import storage
 from harness.api.errors import DataError, near
 from harness.config import resolve, spec
+from harness.config.keys import keys_of
 from harness.config.project import Project, find
 from harness.evaluation.run import Run
 from harness.runtime.run_json import META, SPEC
@@ -74,7 +75,11 @@ def _so_far(run: Run) -> Run:
     planned = run.meta.get("planned")
     lacking = f"{planned - len(scores)} of {planned}" if isinstance(planned, int) else "some"
     why = f"{lacking} episodes are missing ({why_stopped(run.meta)})"
-    return replace(run, scores=scores, unfinished=f"Not finished: {why}. The same eval command goes on.")
+    notes = [f"Not finished: {why}. The same eval command goes on."]
+    records, stopped = run.meta.get("keys", {}), run.meta.get("stopped", {})
+    for key in keys_of(run.spec):
+        notes += key.so_far(records.get(key.name, {}), stopped, scores)
+    return replace(run, scores=scores, unfinished=" ".join(notes))
 
 
 def run_folder(folder: Path | str) -> Path:

@@ -163,7 +163,8 @@ def open_folder(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
         if any(holder(worker) is not None for worker in workers):
             raise StorageError(f"workers of an earlier run still write into {folder}", hint="End them first.")
     total = plan.in_all(len(run.survey.episodes))
-    meta = run_json.describe(plan, folder, adopted, run.survey.cases, total)
+    keys = {key.name: one for key in plan.keys if (one := key.planned(plan, run.survey.episodes))}
+    meta = run_json.describe(plan, folder, adopted, run.survey.cases, total) | {"keys": keys}
     if (folder / run_json.META).is_file():
         from harness.runtime.resume_checks import resumed  # what only a folder with a run needs
 

@@ -135,7 +135,8 @@ class Episodes:
         """Raise what ended the playing of episodes before all were played, as `Play`."""
         if reason := self.spent or self.usage.exhausted:
             raise reason
-        if broken := [gate.broken for gate in self.gates.values() if gate.broken is not None]:
+        self.work.broken |= {name: gate.broken for name, gate in self.gates.items() if gate.broken is not None}
+        if broken := self.work.broken.values():
             raise EngineFatalError(f"{'; '.join(broken)}; all episodes without this engine are played")
         self._confirm_failures()
 
@@ -177,10 +178,28 @@ class Episodes:
             if one is not None:
                 self.gates[name].keep = one.keep
             stack.push_async_callback(gated.close)
-            await gated.start()
+        await self._start_engines()
         if (left := self.usage.time_left()) is not None:
             timer = asyncio.get_running_loop().call_later(left, self.stop.stop_retrying, self.usage.time_over())
             stack.callback(timer.cancel)
+
+    async def _start_engines(self) -> None:
+        """Start them all. One that does not start drops out where the others can play on (`SpecKey.plays_on`).
+
+        Raises `SetupError` or `EngineFatalError` of the first that does not start, if it may not, or no other starts.
+        """
+        down: dict[str, SetupError | EngineFatalError] = {}
+        for name, engine in self.engines.items():
+            try:
+                await engine.start()
+            except (SetupError, EngineFatalError) as error:
+                down[name] = error
+                if len(down) == len(self.engines) or not any(key.plays_on for key in self.plan.keys):
+                    raise down[next(iter(down))] from None
+        for name, why in down.items():
+            reason = f"{name} did not start: {why.message if isinstance(why, SetupError) else why}"
+            self.gates[name].give_up(reason)
+            _log.warning("%s; the others play on without it", reason)
 
     def reports(self) -> dict[str, Facts]:
         """What each engine reports of itself."""
@@ -243,6 +262,7 @@ class Episodes:
             return
         for name in [line["engine"][0] for line in failures]:
             errors = [line["error"] for line in failures if line["engine"][0] == name]
+            self.work.broken[name] = errors[-1]
             raise EngineFatalError(
                 f"the last requests to {self.engines[name].model} failed, and nothing was answered since: "
                 f"{len(errors)} failures, the last with: {errors[-1]} (max_error_rate 1 would count them as results)"

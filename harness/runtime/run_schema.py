@@ -51,6 +51,7 @@ class RunRecord(TypedDict, total=False):
     journals: dict[str, _Count]
     executor: dict[str, Any] | None
     planned: _Count | None
+    keys: _Records
     duration: Annotated[float, Range(ge=0, le=1e12)]
     command: list[str]
     start: str

@@ -81,6 +81,7 @@ class Work:
         done: id → score of the finished episodes.
         reports: engine → its report about itself; the executor adds it, even if the run stops.
         live_models: names of the models that have answered in this run, as far as this process knows.
+        broken: names of the models that are asked no more, with the reason.
         interrupted: whether the user ended it, and what was in flight then is finished.
     """
 
@@ -95,6 +96,7 @@ class Work:
     done: dict[str, EpisodeScore] = field(default_factory=dict)
     reports: dict[str, Facts] = field(default_factory=dict)
     live_models: set[str] = field(default_factory=set)
+    broken: dict[str, str] = field(default_factory=dict)
     interrupted: bool = False
     _untaken: Iterator[Job] | None = field(default=None, init=False)
 
@@ -191,6 +193,7 @@ async def run(work: Work, play: Play) -> None:
                 f"the run stopped after {len(work.done)} of {work.total} episodes: {what}", hint=hint
             )
             stop.stopped = {"why": str(what), "episodes": len(work.done), "of": work.total}
+            stop.stopped |= {"engines": dict(work.broken)} if work.broken else {}
             raise stop from error
         finally:
             beating.cancel()

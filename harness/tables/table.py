@@ -205,13 +205,18 @@ class Table:
     def heat(self) -> tuple[str | None, float, float] | None:
         """Of a heat map the metric, and the numbers that are palest and strongest: 0 and 1 of shares, else the least
         and the greatest; None without numbers."""
-        known = [cell.value for row in self.rows for cell in row.cells if cell.value is not None]
+        known = [x for row in self.heat_cells() for x in row if x is not None]
         if not known:
             return None
         metric = self.columns[0].metric or self.rows[0].metric or next(iter(self.names), None)
         low, high = min(known), max(known)
         shares = self.unit_of(metric) == "percent" and low >= 0 and high <= 1
         return (metric, 0.0, 1.0) if shares else (metric, low, high)
+
+    def heat_cells(self) -> list[list[float | None]]:
+        """The numbers of a heat map: those of columns in the table's unit, not of shares or counts beside them."""
+        drawn = [i for i, column in enumerate(self.columns) if column.form == "quantity"]
+        return [[row.cells[i].value for i in drawn] for row in self.rows]
 
     def long(self) -> list[dict[str, Any]]:
         """Tidy rows, one a cell that is not blank: its labels, metric, value, stderr, n, failed, missing, overall,

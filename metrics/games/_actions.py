@@ -29,7 +29,8 @@ def turns_of(episode: Episode) -> dict[str, dict[str, int]]:
 
     A turn is substituted where the player has no action to give to the game, illegal where it replied without a legal
     action, and failed where it did not reply (its request failed, or a limit of the spec allowed none). An environment
-    that says itself how many actions were `invalid` knows of more illegal ones than the parser.
+    that says itself how many actions were `invalid` knows of more illegal ones than the parser. The agent whose invalid
+    action has ended the game has also `forfeited: 1`.
     """
     named = [move for move in episode.moves() if move.turn == "act"]
     counts: dict[str, dict[str, int]] = {}
@@ -45,4 +46,7 @@ def turns_of(episode: Episode) -> dict[str, dict[str, int]]:
         if agent in counts and isinstance(number, int):
             own = counts[agent]
             own["illegal"] = min(max(own["illegal"], number - own["failed"]), own["turns"] - own["failed"])
+    forfeited = episode.outcome.facts.get("forfeited") if episode.outcome else None
+    if isinstance(forfeited, str) and forfeited in counts:
+        counts[forfeited]["forfeited"] = 1
     return counts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from harness.api import Case, Facts, Outcome, PluginError, Protocol, Range, Reply, plugin
@@ -18,6 +18,7 @@ from ._openspiel.skill import scales
 from ._openspiel.state import GameState, Rules
 
 _EXAMPLE = "example"
+_PARTNERS = ("bridge", "euchre", "spades", "tiny_bridge_4p")
 _RECENT = 20
 """Moves that a prompt shows."""
 
@@ -83,6 +84,10 @@ class OpenSpiel(GameTask):
     def _case(self, name: str, players: int, chance_seed: int) -> Case:
         labels = {"game": self.name, "players": players}
         return Case(id=name, agents=player_names(players), target=chance_seed, labels=labels)
+
+    def teams(self, case: Case) -> Sequence[Sequence[str]]:
+        """Partners who face each other at a table of four, in the games that are played so."""
+        return (case.agents[::2], case.agents[1::2]) if self.name in _PARTNERS and len(case.agents) == 4 else ()
 
     def example(self) -> Case:
         """The first game of seed 0; without the package, a little game with the same facts."""

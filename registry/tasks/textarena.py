@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -48,6 +48,7 @@ class TextArena(GameTask):
 
     def __post_init__(self) -> None:
         self._count = self.players or 2
+        self._sides: dict[int, tuple[list[str], list[str]]] = {}
         before, _, label = self.public.partition(" ")
         self._label = label.strip() if before == "after" else None
         if self.public != "all" and not (self._label and self._label.isprintable() and len(self._label) <= 40):
@@ -80,6 +81,20 @@ class TextArena(GameTask):
         """A game with chance of its own."""
         labels = {"env": self.env, "players": self._count, "game": sample}
         return Case(f"game{sample}", player_names(self._count), target=chance_seed, labels=labels)
+
+    def teams(self, case: Case) -> Sequence[Sequence[str]]:
+        """In Secret Mafia the village and the mafia, by the secret roles of the case; in Codenames red and blue."""
+        if self.env.startswith("Codenames"):
+            return case.agents[:2], case.agents[2:]
+        if not self.env.startswith("SecretMafia"):
+            return ()
+        if case.target is None:  # the stand-in has no roles
+            return case.agents[1:], case.agents[:1]
+        if case.target not in self._sides:
+            roles = self._game(case).start().roles
+            mafia = [agent for i, agent in enumerate(case.agents) if roles.get(i) == "Mafia"]
+            self._sides[case.target] = [agent for agent in case.agents if agent not in mafia], mafia
+        return self._sides[case.target]
 
     def example(self) -> Case:
         """A stand-in that needs no package."""

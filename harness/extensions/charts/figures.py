@@ -83,11 +83,11 @@ def _heat(table: Table) -> Figure:
     """Rows × columns in color, from light to dark; the numbers are in the cells where there is room."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    cells = [[cell.value for cell in row.cells] for row in table.rows]
+    cells, columns = table.heat_cells(), [column for column in table.columns if column.form == "quantity"]
     if table.heat is None:
         raise DataError(f"{table.title!r} has nothing to draw")
     metric, low, high = table.heat
-    across, down = len(table.columns), len(table.rows)
+    across, down = len(columns), len(table.rows)
     figure = blank(max(2.4, 0.34 * down + 1.7), max(WIDTH, 0.46 * across + 2.2))
     axis = figure.subplots()
     shade = LinearSegmentedColormap.from_list("heat", _SHADES, 32)  # more would be an image in SVG
@@ -101,7 +101,7 @@ def _heat(table: Table) -> Figure:
     axis.invert_yaxis()
     axis.spines[:].set_visible(False)
     axis.tick_params(length=0)
-    heads = labels([" / ".join(filter(None, column.names)) for column in table.columns], _MAX_TICK_CHARS)
+    heads = labels([" / ".join(filter(None, column.names)) for column in columns], _MAX_TICK_CHARS)
     names = labels([" / ".join(row.names) + (" †" if row.published else "") for row in table.rows], _MAX_TICK_CHARS)
     axis.set_xticks([i + 0.5 for i in range(across)], heads, rotation=60, ha="right", rotation_mode="anchor")
     axis.set_yticks([i + 0.5 for i in range(down)], names)

@@ -121,7 +121,7 @@ class EnvironmentWorld(World):
         invalid: Mapping[str, int],
         forfeited: str | None = None,
     ) -> None:
-        self.play, self.before, self.invalid = play, before, invalid
+        self.play, self.before, self.invalid, self.forfeited = play, before, invalid, forfeited
         self.legal, self.seen = play.look() if forfeited is None else ({}, {})
         self.returns = play.returns()
         if forfeited is not None and play.least is not None:
@@ -162,8 +162,9 @@ class EnvironmentWorld(World):
         return EnvironmentWorld(play, (self, chosen), invalid, forfeited)
 
     def facts(self) -> Facts:
-        """`returns` and `invalid`."""
-        return {"returns": self.returns, "invalid": dict(self.invalid)}
+        """`returns`, `invalid` and, if an agent has forfeited the game, `forfeited`."""
+        forfeited = {} if self.forfeited is None else {"forfeited": self.forfeited}
+        return {"returns": self.returns, "invalid": dict(self.invalid), **forfeited}
 
     @property
     def over(self) -> bool:

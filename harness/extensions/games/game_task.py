@@ -34,13 +34,15 @@ class GameTask(SteppedTask):
 
     A subclass defines `game_case`, `world`, `reply`, `context` and, if they are known, `bounds` and `best`. The facts
     of its worlds are `returns` (agent → its return, as the game gives it; of a game that was cut off, what it has given
-    so far) and `invalid` (agent → how many of its moves were invalid or missing). What is random in a game comes from
-    the case's seed, never from the protocol's rng, so the same moves give the same game under every condition.
+    so far) and `invalid` (agent → how many of its moves were invalid or missing); and `forfeited`, the agent whose
+    invalid move ended the game, if one did. What is random in a game comes from the case's seed, never from the
+    protocol's rng, so the same moves give the same game under every condition.
 
     Attributes:
         instances: the number of cases; case k has chance of its own, and the same one under every condition.
         invalid: what happens if an agent gives no legal move after its retries. "random": a legal move is drawn for it,
-            from the case's seed. "forfeit": the game ends, and it gets the game's least return.
+            from the case's seed. "forfeit": the game ends, and it gets the game's least return. Tournaments take
+            "forfeit" where a spec does not say.
     """
 
     instances: Annotated[int, Range(ge=1, le=1_000_000)] = 10
@@ -63,6 +65,13 @@ class GameTask(SteppedTask):
     def bounds(self, case: Case) -> tuple[float, float] | None:
         """The least and the greatest return that an agent can get; None if they are unknown."""
         return None
+
+    def teams(self, case: Case) -> Sequence[Sequence[str]]:
+        """The agents of a case who win and lose together, as many teams in every case; () in games of each alone.
+
+        `tournament: {teams: game}` seats a contestant in each team.
+        """
+        return ()
 
     def ordinary(self) -> Callable[[Turn], Action]:
         """The player in all seats of the game that `harness plan` counts: by default one that moves at random.

@@ -261,9 +261,11 @@ class GameState(World):
         return names[actions.index(action)]
 
     def facts(self) -> Facts:
-        """`returns` and `invalid`."""
+        """`returns`, `invalid` and, if an agent has forfeited the game, `forfeited`."""
         values = dict(zip(self.rules.agents, self.returns(), strict=True))
-        return {"returns": values, "invalid": {agent: self.counts.get(agent, 0) for agent in self.rules.agents}}
+        forfeited = {} if self.forfeited is None else {"forfeited": self.forfeited}
+        invalid = {agent: self.counts.get(agent, 0) for agent in self.rules.agents}
+        return {"returns": values, "invalid": invalid, **forfeited}
 
     def returns(self) -> list[float]:
         """Each agent's return, in the order of seats; of an unfinished game, what it has given so far.

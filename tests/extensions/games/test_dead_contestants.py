@@ -12,7 +12,7 @@ import pytest
 
 from harness import storage
 from harness.api import Request
-from harness.api.errors import EngineFatalError, RequestError
+from harness.api.errors import EngineFatalError, RequestError, SetupError
 from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.engines.mock import Mock
@@ -39,6 +39,18 @@ def die(request: Request) -> str:
     raise EngineFatalError("CUDA error")
 
 
+def down(request: Request) -> str:
+    """Of an engine that does not start."""
+    raise AssertionError("it is asked all the same")
+
+
+class Down(Mock):
+    """An engine whose server is not there."""
+
+    async def start(self) -> None:
+        raise SetupError("no server at x", hint="Start it first.")
+
+
 def after(calls: int, fail: Callable[[Request], str]) -> Callable[[Request], str]:
     """An engine that answers so often, and then fails at everything."""
     asked = Counter[str]()
@@ -54,7 +66,10 @@ def play(folder: Path, pool: Iterable[Any], **engines: Callable[[Request], str])
     """A round robin of these contestants; each engine has a function."""
     written = data(pool=list(pool), games_per_pairing=GAMES) | {"models": {name: {"use": "mock"} for name in engines}}
     plan = resolve.plan(spec.parse(written, builtin()), builtin())
-    plan = replace(plan, engines={name: Mock(model=name, function=function) for name, function in engines.items()})
+    started = {name: Down if function is down else Mock for name, function in engines.items()}
+    plan = replace(
+        plan, engines={name: started[name](model=name, function=function) for name, function in engines.items()}
+    )
     return execute(plan, Options(output_path=folder, max_concurrency=8))
 
 
@@ -94,6 +109,27 @@ def test_games_of_policies_are_played_though_the_only_engine_is_dead(tmp_path: P
     with pytest.raises(RunStoppedError, match="requests to dead all failed"):
         play(tmp_path, [{"model": "dead"}, BOLD, RANDOM], dead=refuse)
     assert [*finished(tmp_path)] == [frozenset({"bold", "random"})]
+
+
+def test_a_contestant_whose_server_is_down_drops_out_and_plays_when_it_is_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool = [{"model": "dead"}, {"model": "a"}, BOLD]
+    with pytest.raises(RunStoppedError, match="dead did not start: no server at x"):
+        play(tmp_path, pool, dead=down, a=bet)
+    each = next(iter(finished(tmp_path).values()))
+    assert finished(tmp_path) == {frozenset({"a", "bold"}): each}
+    code, out, err = invoke(capsys, "report", str(tmp_path))
+    told = " ".join(out.split())
+    assert code == 0 and "dead did not start" in err
+    assert f"after these games of each: a {each} of {2 * each}, bold {each} of {2 * each}, dead 0 of" in told
+    assert f"dead has dropped out, since its engine is down: its {2 * each} unplayed games are void" in told
+    run = play(tmp_path, pool, dead=bet, a=bet)
+    assert len(run.scores) == 3 * each and not run.failed
+    assert "Interim" not in " ".join(note for table in run.tables for note in table.notes)
+    with pytest.raises(SetupError, match="no server at x"):
+        play(tmp_path / "all", pool, dead=down, a=down)
+    assert not finished(tmp_path / "all"), "nothing to play but a mistake to mend"
 
 
 def test_with_all_engines_dead_the_run_stops_at_once(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,35 @@ def test_games_that_a_model_cannot_rate_stop_a_run_before_it_begins(
     alone = written(tmp_path, "elo", before + "repeats:" + rest.partition("repeats:")[2])
     assert main(["validate", alone]) == 2
     assert "kind: rating: no game has two contestants" in capsys.readouterr().err
+
+
+GARBAGE = """\
+name: garbage
+task: {{use: openspiel, game: kuhn_poker{invalid}}}
+protocol: steps
+tournament:
+  pool:
+    - model
+    - {{policy: random}}
+    - {{label: last action, policy: {{use: expression, act: "options[-1]"}}}}
+  games_per_pairing: 4
+"""
+
+
+@pytest.mark.parametrize(("invalid", "ends"), [("", {-2.0}), (", invalid: random", {-2.0, -1.0, 1.0, 2.0})])
+def test_a_model_without_a_legal_move_is_unrated_and_loses_its_games(
+    invalid: str, ends: set[float], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By default it loses by its first move; with `invalid: random` random moves play on for it, and are not rated."""
+    spec, run = written(tmp_path, "", GARBAGE.format(invalid=invalid)), tmp_path / "run"
+    arguments = ["--model", "mock", "--model_args", "text=I do not know.", "--output_path", str(run), "--quiet"]
+    assert main(["eval", "--spec", spec, *arguments]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "mock – – 0 0 0" in shown and "100.0% 100.0% 0.0%" in shown
+    assert "mock is not rated: it made no legal move in any of its turns" in shown
+    lines = (run / "scores.jsonl").read_text("utf-8").splitlines()
+    records = [json.loads(line)["numbers"]["games/results"]["record"] for line in lines]
+    own = [seat for record in records for seat in record if seat[0] == "model"]
+    asked = [seat for seat in own if len(seat) > 2]  # in Kuhn poker the second player may get no turn
+    assert {seat[1] for seat in asked} <= ends and len({seat[1] for seat in asked}) >= min(len(ends), 2)
+    assert all(seat[2].get("forfeited") == (None if invalid else 1) for seat in asked) and len(asked) >= 12

@@ -362,15 +362,60 @@ def test_who_never_played_has_no_rating_and_shares_stand_beside_the_others() -> 
     assert numbers["A"]["substituted"] == 0 and numbers["B"]["substituted"] == 36 / 96
     notes = "\n".join(table.notes)
     assert "B: 37.5 % substituted, 25.0 % illegal, 12.5 % failed; Z: 100.0 % substituted" in notes
-    assert "Z had no legal action in any of its turns. What stood in for it played its 12 games" in notes
+    assert "Z is not rated: it made no legal move in any of its turns, and a rating takes at least 50 %" in notes
+    assert "(`min_legal`). Its 12 games count in no number here." in notes
     assert "100.0%" in render(table) and [*numbers["A"]][-3:] == ["substituted", "illegal", "failed"]
     for kind in ("cross_play", "self_play"):
         other = made(episodes(games), kind=kind)
         assert all(line in other.notes for line in table.notes[-3:])
         assert [row.key["contestant"] for row in other.rows][2:] == ["Z", "W"]
-        assert not any(value for row in other.rows[2:] for value in (cell.value for cell in row.cells))
+        assert not any(value for row in other.rows[2:] for value in (cell.value for cell in row.cells[:4]))
     matrix = shown(made(episodes(games), kind="cross_play"))
+    assert (matrix["Z"]["illegal"], matrix["W"]["failed"], matrix["B"]["substituted"]) == (1, 1, 36 / 96)
     assert matrix["A"]["Z"] is None and matrix["B"]["W"] is None and matrix["A"]["B"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("least", "rated"), [(0.25, ["A", "B", "C"]), (0.5, ["A", "B"]), (1.0, ["A"]), (0, ["A", "B", "C"])]
+)
+def test_no_rating_with_fewer_legal_moves_than_the_table_asks_for(least: float, rated: list[str]) -> None:
+    """A made all of its moves itself, B half of them and C a quarter; Z none, and is in no table."""
+    legal = {"A": 4, "B": 2, "C": 1, "Z": 0}
+    games = [
+        (f"k{i}", [counted(name, (i + j) % 3, 4, 4 - legal[name], 4 - legal[name]) for j, name in enumerate(pair)])
+        for i in range(6)
+        for pair in itertools.combinations("ABCZ", 2)
+    ]
+    table = made(episodes(games), min_legal=least)
+    numbers = shown(table)
+    played = 6 * (len(rated) - 1)
+    assert {name: numbers[name]["games"] for name in "ABCZ"} == {name: played * (name in rated) for name in "ABCZ"}
+    assert [name for name in "ABCZ" if numbers[name]["rating"] is not None] == (rated if played else [])
+    unrated = [name for name in "BCZ" if name not in rated]
+    assert [name for name in "ABCZ" if f"{name} is not rated" in " ".join(table.notes)] == unrated
+
+
+def test_who_forfeits_has_lost_whatever_the_game_gave_it() -> None:
+    """Of three that one forfeits, the others have beaten it, and nothing is known about these two."""
+
+    def forfeits(name: str, number: float) -> Any:
+        return (name, number, {"turns": 4, "substituted": 1, "illegal": 1, "failed": 0, "forfeited": 1})
+
+    two = [(f"k{i}", [forfeits("A", 5.0), counted("B", 0, 4)]) for i in range(6)]
+    table = made(episodes(two))
+    numbers = shown(table)
+    assert [*numbers] == ["B", "A"] and (numbers["A"]["losses"], numbers["B"]["wins"], numbers["A"]["mean_return"]) == (
+        6,
+        6,
+        5,
+    )
+    matrix = shown(made(episodes(two), kind="cross_play"))
+    assert (matrix["A"]["B"], matrix["B"]["A"]) == (0, 1)
+    three = [(f"k{i}", [forfeits("A", 5.0), counted("B", 0, 4), counted("C", 1, 4)]) for i in range(6)]
+    rated = shown(made(episodes(three)))
+    assert rated["B"]["rating"] == pytest.approx(rated["C"]["rating"]) and rated["A"]["rating"] < rated["B"]["rating"]
+    matrix = shown(made(episodes(three), kind="cross_play"))
+    assert (matrix["A"]["B"], matrix["C"]["A"], matrix["B"]["C"]) == (0, 1, None)
 
 
 def test_turns_are_said_where_they_are_known() -> None:
@@ -381,7 +426,7 @@ def test_turns_are_said_where_they_are_known() -> None:
     mixed = shown(made(episodes([*fine, *old, ("m", [("C", 1.0), ("A", 0.0)])])))
     assert (mixed["A"]["illegal"], mixed["B"]["illegal"], mixed["C"]["illegal"]) == (0, pytest.approx(1 / 21), None)
     only = made(episodes([("k", [counted("A", 1, 2, 2, 2), counted("B", 0, 0)])]))
-    assert {name: numbers["rating"] for name, numbers in shown(only).items()} == {"A": None}
+    assert {name: numbers["rating"] for name, numbers in shown(only).items()} == {"B": None, "A": None}
 
 
 def test_records_that_are_none_are_no_games() -> None:

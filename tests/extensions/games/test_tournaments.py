@@ -446,7 +446,9 @@ def test_a_model_that_never_plays_has_no_rating(tmp_path: Path) -> None:
     }
     assert (shares["substituted"], shares["illegal"]) == (1, 1)
     for table in (ratings, matrix):
-        assert any("mock had no legal action in any of its turns" in note for note in table.notes), table.notes
+        assert any("mock is not rated: it made no legal move in any of its turns" in note for note in table.notes), (
+            table.notes
+        )
         assert any("mock: 100.0 % substituted, 100.0 % illegal" in note for note in table.notes)
     again = {row.key["contestant"]: row.cells[0].value for row in rescored(tmp_path).tables[0].rows}
     assert again == {name: row.cells[0].value for name, row in rows.items()}

@@ -10,7 +10,7 @@ from typing import Final
 from harness.tables import stats
 from harness.tables.table import Cell, Column, NumberForm
 
-from .ratings import RatingRows
+from .ratings import RatingRows, turn_columns
 from .results import RatedGames
 from .table_kinds import OPPONENT, CrossPlayTable
 
@@ -30,9 +30,10 @@ def _pairs(how: CrossPlayTable, part: RatedGames) -> dict[tuple[str, str], _Numb
     found: dict[tuple[str, str], _Numbers] = {}
     for game in part.games:
         for one, own in game.returns.items():
-            for other, theirs in game.returns.items():
-                if one != other:
-                    number = own if how.value == "return" else (1 + (own > theirs) - (own < theirs)) / 2
+            for other in game.returns:
+                if one != other and (how.value == "return" or not game.forfeits or {one, other} & game.forfeits):
+                    ahead = (game.standing[one] > game.standing[other]) - (game.standing[one] < game.standing[other])
+                    number = own if how.value == "return" else (1 + ahead) / 2
                     found.setdefault((one, other), []).append((game.cluster, number))
             if how.value == "return" and len(game.returns) == 1:
                 found.setdefault((one, one), []).append((game.cluster, own))
@@ -56,13 +57,14 @@ def opponents(how: CrossPlayTable, parts: Iterable[RatedGames], first: Mapping[s
     return sorted(_standing(how, parts), key=lambda name: first.get(name, len(first)))
 
 
-def columns(names: Sequence[str], title: Callable[[str], str], metric: str) -> list[Column]:
-    """A column an opponent."""
-    return [Column({OPPONENT: name}, (title(name),), metric) for name in names]
+def columns(names: Sequence[str], title: Callable[[str], str], metric: str, turns: Sequence[str]) -> list[Column]:
+    """A column an opponent, and one for each share of turns that were not a contestant's own."""
+    return [*(Column({OPPONENT: name}, (title(name),), metric) for name in names), *turn_columns(turns)]
 
 
-def matrix(how: CrossPlayTable, part: RatedGames, opponents: Sequence[str]) -> RatingRows:
-    """For each contestant what it came to against each opponent: its share of points, or its mean return."""
+def matrix(how: CrossPlayTable, part: RatedGames, opponents: Sequence[str], turns: Sequence[str]) -> RatingRows:
+    """For each contestant what it came to against each opponent: its share of points, or its mean return. Then `turns`,
+    shares of its turns."""
     found = _pairs(how, part)
     within = (0.0, 1.0) if how.value == "points" else (-math.inf, math.inf)
     rows = []
@@ -77,6 +79,8 @@ def matrix(how: CrossPlayTable, part: RatedGames, opponents: Sequence[str]) -> R
             cells.append(
                 Cell(value, n=len(numbers), low=low, high=high, uses_ground_truth=part.uses_ground_truth, blank=blank)
             )
+        shares = [part.share(name, what) for what in turns]
+        cells += [Cell(share, n=part.turns.get(name, {}).get("turns", 0), blank=share is None) for share in shares]
         rows.append((name, cells))
     return RatingRows(rows, [*_matrix_notes(how, part, found)])
 

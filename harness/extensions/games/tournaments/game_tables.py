@@ -14,7 +14,7 @@ from harness.tables.spec import TableSpec
 from harness.tables.table import Cell, Row, Table
 
 from . import cross_play, ratings
-from .results import RatedGames, ResultsMetric, games_of
+from .results import RatedGames, ResultsMetric, games_of, turns_shown
 from .table_kinds import CONTESTANT, OPPONENT, CrossPlayTable, Games, RatingTable
 
 UNDER_TEST = "model"
@@ -43,6 +43,7 @@ def game_table(table: TableSpec, how: Games, metrics: Mapping[str, Metric], scor
             title,
             _one(table),
             any(score.uses_ground_truth for score in groups[key]),
+            how.min_legal,
         )
         for key, games in played.items()
     }
@@ -50,14 +51,15 @@ def game_table(table: TableSpec, how: Games, metrics: Mapping[str, Metric], scor
     rows: list[Row] = []
     notes: list[str] = []
     opponents: list[str] = []
+    turns = turns_shown(parts.values())
     if isinstance(how, CrossPlayTable):
         opponents = cross_play.opponents(how, parts.values(), first)
     for key, part in parts.items():
         where = f"{', '.join(map(axis.title, key))}: " if len(parts) > 1 else ""
         made = (
-            ratings.rated(how, part, ratings.statistics_of(parts.values()))
+            ratings.rated(how, part, turns)
             if isinstance(how, RatingTable)
-            else cross_play.matrix(how, part, opponents)
+            else cross_play.matrix(how, part, opponents, turns)
             if isinstance(how, CrossPlayTable)
             else cross_play.gaps(part)
         )
@@ -65,8 +67,8 @@ def game_table(table: TableSpec, how: Games, metrics: Mapping[str, Metric], scor
         rows += [_row(axis, key, name, title(name), cells, metric) for name, cells in ordered]
         notes += [where + note for note in (*made.notes, *part.turn_notes())]
     columns = {
-        "rating": lambda: ratings.columns(parts.values()),
-        "cross_play": lambda: cross_play.columns(opponents, title, metric),
+        "rating": lambda: ratings.columns(turns),
+        "cross_play": lambda: cross_play.columns(opponents, title, metric, turns),
         "self_play": cross_play.gap_columns,
     }[how.name]()
     shares = isinstance(how, CrossPlayTable) and how.value == "points"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,7 +13,7 @@ from harness.tables.table import Cell, Column, NumberForm
 
 from .ratings_model import ELO, MAX_SIDES, Strengths, fit, islands
 from .ratings_sequential import played
-from .results import TURNS, Game, RatedGames
+from .results import Game, RatedGames
 from .table_kinds import RatingTable
 
 COLUMNS: Final[Mapping[str, tuple[str, NumberForm]]] = {
@@ -24,11 +24,8 @@ COLUMNS: Final[Mapping[str, tuple[str, NumberForm]]] = {
     "draws": ("draws", "count"),
     "losses": ("losses", "count"),
     "mean_return": ("mean return", "quantity"),
-    "substituted": ("substituted", "share"),
-    "illegal": ("illegal", "share"),
-    "failed": ("failed", "share"),
 }
-"""Statistic → its column's title and form. The last three are there where some turn was not a contestant's own."""
+"""Statistic → its column's title and form. `TURNS` follow where some turn was not a contestant's own."""
 _NAMES: Final = {
     "bradley_terry": "Bradley–Terry, by maximum likelihood",
     "plackett_luce": "Plackett–Luce, by maximum likelihood",
@@ -48,18 +45,18 @@ class RatingRows:
     notes: Sequence[str]
 
 
-def statistics_of(parts: Iterable[RatedGames]) -> list[str]:
-    """The statistics that a table of these parts has."""
-    own = not any(part.share(name, what) for part in parts for name in part.turns for what in TURNS)
-    return [name for name in COLUMNS if not (own and name in TURNS)]
+def columns(turns: Sequence[str]) -> list[Column]:
+    """The table's columns, with those of what turns are counted by."""
+    own = [Column({"statistic": name}, (title,), form=form) for name, (title, form) in COLUMNS.items()]
+    return [*own, *turn_columns(turns)]
 
 
-def columns(parts: Iterable[RatedGames]) -> list[Column]:
-    """The table's columns."""
-    return [Column({"statistic": name}, (COLUMNS[name][0],), form=COLUMNS[name][1]) for name in statistics_of(parts)]
+def turn_columns(turns: Sequence[str]) -> list[Column]:
+    """A column for each of `TURNS` that is shown."""
+    return [Column({"statistic": name}, (name,), form="share") for name in turns]
 
 
-def rated(how: RatingTable, part: RatedGames, statistics: Sequence[str] = tuple(COLUMNS)) -> RatingRows:
+def rated(how: RatingTable, part: RatedGames, turns: Sequence[str] = ()) -> RatingRows:
     """Rate the contestants of games by `how.model`.
 
     Bradley–Terry and Elo take games of two contestants, the others of several (Plackett–Luce of up to `MOST_SIDES`).
@@ -79,10 +76,10 @@ def rated(how: RatingTable, part: RatedGames, statistics: Sequence[str] = tuple(
     rows = []
     everyone = [*names, *(name for name in part.contestants() if name not in names)]
     for name in sorted(everyone, key=lambda name: -(ratings[name].value or 0) if name in ratings else math.inf):
-        own = [game.returns for game in used if name in game.returns]
+        own = [game for game in used if name in game.returns]
         cells = {"rating": ratings.get(name, Cell()), "rank": ranks.get(name, Cell()), **_counts(name, own)}
-        cells |= {what: Cell(part.share(name, what)) for what in TURNS}
-        rows.append((name, [_of(cells[column], len(own), part) for column in statistics]))
+        shown = [cells[column] for column in COLUMNS] + [Cell(part.share(name, what)) for what in turns]
+        rows.append((name, [_of(cell, len(own), part) for cell in shown]))
     return RatingRows(rows, [*_notes(how, part, names, used, found)])
 
 
@@ -90,14 +87,26 @@ def _of(cell: Cell, n: int, part: RatedGames) -> Cell:
     return Cell(cell.value, n=n, low=cell.low, high=cell.high, uses_ground_truth=part.uses_ground_truth)
 
 
-def _outcomes(names: Sequence[str], games: Iterable[Game]) -> list[list[tuple[int, float]]]:
+def _outcomes(names: Sequence[str], games: Iterable[Game]) -> tuple[list[list[tuple[int, float]]], list[Hashable]]:
+    """The games as those of numbered contestants, with the observation that each belongs to.
+
+    A game of several that one has forfeited says that it lost to each of the others, and nothing about these.
+    """
     place = {name: i for i, name in enumerate(names)}
-    return [[(place[name], value) for name, value in game.returns.items()] for game in games]
+    outcomes, clusters = [], []
+    for game in games:
+        sides = [(place[name], value) for name, value in game.standing.items()]
+        lost = [side for side, name in zip(sides, game.standing, strict=True) if name in game.forfeits]
+        split = [[one, other] for one in lost for other in sides if other not in lost]
+        for outcome in split if lost and len(sides) > 2 else [sides]:
+            outcomes.append(outcome)
+            clusters.append(game.cluster)
+    return outcomes, clusters
 
 
 def _strengths(how: RatingTable, names: Sequence[str], games: Sequence[Game]) -> Strengths | None:
     """None if games do not connect the contestants, or no game has a winner."""
-    outcomes, clusters = _outcomes(names, games), [game.cluster for game in games]
+    outcomes, clusters = _outcomes(names, games)
     if how.model in ("bradley_terry", "plackett_luce"):
         return fit(len(names), outcomes, clusters)
     if len(islands(len(names), outcomes)) > 1:
@@ -105,17 +114,16 @@ def _strengths(how: RatingTable, names: Sequence[str], games: Sequence[Game]) ->
     return played(len(names), outcomes, clusters, "elo" if how.model == "elo" else "openskill", how.k)
 
 
-def _counts(name: str, games: Sequence[Mapping[str, float]]) -> dict[str, Cell]:
+def _counts(name: str, games: Sequence[Game]) -> dict[str, Cell]:
     """A win is the first place alone, a draw the first place shared."""
-    best = [max(returns.values()) for returns in games]
-    first = [returns[name] == top for returns, top in zip(games, best, strict=True)]
-    shared = [
-        is_first and list(returns.values()).count(top) > 1
-        for is_first, returns, top in zip(first, games, best, strict=True)
-    ]
-    counts = {"games": len(games), "wins": sum(first) - sum(shared), "draws": sum(shared)}
-    counts["losses"] = len(games) - sum(first)
-    mean = stats.mean([returns[name] for returns in games]).value
+    first = shared = 0
+    for game in games:
+        numbers = list(game.standing.values())
+        leads = game.standing[name] == max(numbers)
+        first += leads
+        shared += leads and numbers.count(max(numbers)) > 1
+    counts = {"games": len(games), "wins": first - shared, "draws": shared, "losses": len(games) - first}
+    mean = stats.mean([game.returns[name] for game in games]).value
     return {**{key: Cell(float(count)) for key, count in counts.items()}, "mean_return": Cell(mean)}
 
 
@@ -241,7 +249,7 @@ def _why_none(part: RatedGames, names: Sequence[str], used: Sequence[Game]) -> I
     if not used:
         yield "There are no games between contestants, so there are no ratings."
         return
-    groups = islands(len(names), _outcomes(names, used))
+    groups = islands(len(names), _outcomes(names, used)[0])
     if len(groups) > 1:
         listed = "; ".join(_listed([part.names(names[i]) for i in group]) for group in groups[:_IN_WORDS])
         more = f"; and {len(groups) - _IN_WORDS} more" if len(groups) > _IN_WORDS else ""

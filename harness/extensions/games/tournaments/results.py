@@ -22,8 +22,9 @@ class ResultsMetric(CorpusMetric):
 
     An episode's record is a list of [contestant, return] or [contestant, return, turns], one for each seat. `turns` is
     a mapping of counts: `turns` in which the seat was to act, and how many of these were `substituted` (the game got no
-    action of its player), `illegal` (the player replied without a legal action) and `failed` (it did not reply). As a
-    number of its own it is the share of games that one contestant alone has won.
+    action of its player), `illegal` (the player replied without a legal action) and `failed` (it did not reply), and
+    perhaps `forfeited: 1`, if one of these has ended the game. As a number of its own it is the share of games that one
+    contestant alone has won.
     """
 
     bounds = (0, 1)
@@ -35,7 +36,7 @@ class ResultsMetric(CorpusMetric):
 
     def aggregate(self, numbers: Sequence[Any]) -> Statistic:
         """Return the share of games with a single winner, among games of several contestants."""
-        games = [game for record in numbers if (game := returns_of(record)) and len(game) > 1]
+        games = [game for record in numbers if (game := standing_of(record)) and len(game) > 1]
         alone = [float(list(game.values()).count(max(game.values())) == 1) for game in games]
         n = len(alone)
         return Statistic(
@@ -45,6 +46,8 @@ class ResultsMetric(CorpusMetric):
 
 TURNS: Final = ("substituted", "illegal", "failed")
 """What turns are counted by, besides all `turns`."""
+MIN_LEGAL: Final = 0.5
+"""The share of its turns in which a contestant must have made a legal move, where a table says nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +56,19 @@ class Game:
 
     Attributes:
         returns: contestant → its return; of one in several seats the mean of theirs.
+        standing: contestant → what says who was ahead: its return, and less than all of these of one that forfeited.
+        forfeits: the contestants that forfeited the game, which ended there.
         case: the case that was played, such as a deal.
         cluster: which games are one observation.
         turns: contestant → `turns` and `TURNS`, over all of its seats; without those whose record has no counts.
     """
 
     returns: Mapping[str, float]
+    standing: Mapping[str, float]
     case: str
     cluster: Hashable
     turns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    forfeits: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,41 +76,49 @@ class RatedGames:
     """The games of one table, or of one value of its row labels.
 
     Attributes:
-        games: those in which all contestants played.
+        games: those in which all contestants made enough moves themselves.
+        everyone: all contestants, in order of appearance.
         names: contestant → what readers see for it.
         observations: which games are one observation, in words.
         uses_ground_truth: whether players knew the right answer in some of them.
         turns: contestant → `turns` and `TURNS` over all its games, also over those that are left out.
-        absent: contestant → its games, of those that had turns and no legal action in any: their results are those of
-            what stood in for them.
-        left_out: how many games had one of these.
+        absent: contestant → its games, of those that made too few of their moves themselves: their results are those
+            of what stood in for them.
+        min_legal: the share of its turns in which a contestant must have made a legal move.
     """
 
     games: Sequence[Game]
+    everyone: Sequence[str]
     names: Callable[[str], str]
     observations: str
     uses_ground_truth: bool
     turns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     absent: Mapping[str, int] = field(default_factory=dict)
-    left_out: int = 0
+    min_legal: float = MIN_LEGAL
 
     @classmethod
     def of(
-        cls, games: Sequence[Game], names: Callable[[str], str], observations: str, uses_ground_truth: bool
+        cls,
+        games: Sequence[Game],
+        names: Callable[[str], str],
+        observations: str,
+        uses_ground_truth: bool,
+        min_legal: float = MIN_LEGAL,
     ) -> RatedGames:
-        """All games of a part, without those of contestants that never played."""
+        """All games of a part, without those of contestants that made too few of their moves themselves."""
         turns: dict[str, Counter[str]] = {}
         for game in games:
             for name, counts in game.turns.items():
                 turns.setdefault(name, Counter()).update(counts)
-        idle = {name for name, own in turns.items() if 0 < own["turns"] <= own["illegal"] + own["failed"]}
+        idle = {name for name, own in turns.items() if own["turns"] and _too_few(_legal(own), min_legal)}
         absent = {name: sum(name in game.returns for game in games) for name in turns if name in idle}
         played = [game for game in games if idle.isdisjoint(game.returns)]
-        return cls(played, names, observations, uses_ground_truth, turns, absent, len(games) - len(played))
+        everyone = [*dict.fromkeys(name for game in games for name in game.returns)]
+        return cls(played, everyone, names, observations, uses_ground_truth, turns, absent, min_legal)
 
     def contestants(self) -> list[str]:
-        """All of them, in order of appearance; those that never played are the last."""
-        return [*dict.fromkeys(name for game in self.games for name in game.returns), *self.absent]
+        """All of them, in order of appearance; the absent ones are the last."""
+        return [*(name for name in self.everyone if name not in self.absent), *self.absent]
 
     def share(self, name: str, what: str) -> float | None:
         """The share of a contestant's turns that were `what`; None if there is no count."""
@@ -124,10 +139,50 @@ class RatedGames:
                 f"{'; '.join(lines)}."
             )
         for name, count in self.absent.items():
-            yield (
-                f"{self.names(name)} had no legal action in any of its turns. What stood in for it played its {count} "
-                f"game{'s' * (count != 1)}, which count in no number here."
+            legal = _legal(self.turns[name])
+            moves = (
+                f"a legal move in {100 * legal:.1f} % of its turns" if legal else "no legal move in any of its turns"
             )
+            least = f"at least {100 * self.min_legal:g} %" if self.min_legal else "some"
+            yield (
+                f"{self.names(name)} is not rated: it made {moves}, and a rating takes {least} (`min_legal`). Its "
+                f"{count} game{'s' * (count != 1)} count in no number here."
+            )
+
+
+def turns_shown(parts: Iterable[RatedGames]) -> list[str]:
+    """Those of `TURNS` that tables of these parts have columns for: all of them where some turn was one of them."""
+    some = any(part.share(name, what) for part in parts for name in part.turns for what in TURNS)
+    return [*TURNS] if some else []
+
+
+def _legal(turns: Mapping[str, int]) -> float:
+    """The share of turns with a legal move of the contestant's own."""
+    return 1 - (turns["illegal"] + turns["failed"]) / turns["turns"]
+
+
+def _too_few(legal: float, least: float) -> bool:
+    """Without any it is too few, whatever a table asks for."""
+    return legal <= 0 or legal < least
+
+
+def standing_of(record: Any) -> dict[str, float] | None:
+    """Contestant → a number that says who was ahead: its return; of one that forfeited less than all returns.
+
+    None for what is not a record of a game.
+    """
+    returns = returns_of(record)
+    if returns is None:
+        return None
+    last, forfeits = min(returns.values()) - 1, forfeits_of(record)
+    return {name: last if name in forfeits else number for name, number in returns.items()}
+
+
+def forfeits_of(record: Any) -> frozenset[str]:
+    """The contestants of a record of a game that forfeited it in one of their seats."""
+    return frozenset(
+        seat[0] for seat in record if len(seat) > 2 and isinstance(seat[2], dict) and seat[2].get("forfeited") == 1
+    )
 
 
 def returns_of(record: Any) -> dict[str, float] | None:
@@ -172,5 +227,7 @@ def games_of(scores: Iterable[EpisodeScore], metric: str, cluster: Sequence[str]
         returns = returns_of(record.value) if record else None
         if record is not None and returns is not None:
             own: Hashable = cluster_of(score, cluster) if cluster else (score.case, frozenset(returns))
-            games.append(Game(returns, score.case, own, turns_of(record.value)))
+            standing = standing_of(record.value) or returns
+            turns, forfeits = turns_of(record.value), forfeits_of(record.value)
+            games.append(Game(returns, standing, score.case, own, turns, forfeits))
     return games

@@ -11,6 +11,8 @@ from harness.tables import EpisodeScore, Table, TableKind, TableSpec
 from harness.tables.entry import Name
 from harness.tables.spec import beside
 
+from .results import MIN_LEGAL
+
 Model = Literal["bradley_terry", "plackett_luce", "elo", "openskill"]
 CONTESTANT: Final = "contestant"
 OPPONENT: Final = "opponent"
@@ -30,6 +32,11 @@ class GamesEntry(TypedDict, total=False):
     """The key that all tables of games have."""
 
     of: Annotated[Name, "a metric: the results of games, such as games/results"]
+    min_legal: Annotated[
+        float,
+        Range(ge=0, le=1),
+        "the share of its turns in which a contestant must have made a legal move to be rated (0.5)",
+    ]
 
 
 class RatingEntry(GamesEntry, total=False):
@@ -64,6 +71,8 @@ class Games(TableKind):
     names_metrics: ClassVar[str] = "of"
     shares_cluster: ClassVar[bool] = False
     reserved: ClassVar[frozenset[str]] = frozenset({"statistic", CONTESTANT, OPPONENT})
+
+    min_legal: float = MIN_LEGAL
 
     @classmethod
     def read(cls, entry: Mapping[str, Any]) -> Games:

@@ -20,8 +20,9 @@ from harness.config.plan import Condition, Group, Plan
 from harness.config.spec import MAX_CONDITIONS, Spec
 from harness.tables import EpisodeScore
 
-from .results import RESULTS
+from .results import RESULTS, standing_of
 from .swiss import Draw, draw, points
+from .teams import Team, TeamsEntry, teams_of, together
 
 LABELS: Final = ("round", "pairing", "first")
 """What a tournament adds to the labels of its conditions; `round` only where rounds are drawn."""
@@ -51,6 +52,7 @@ class Tournament:
     games: int | None = None
     rounds: int | None = None
     results: str = RESULTS
+    teams: TeamsEntry = None
     drawn: Mapping[str, Sequence[Draw]] = field(default_factory=dict)
 
     @classmethod
@@ -98,7 +100,8 @@ class Tournament:
                 raise SpecError(f"no contestant is called {name!r}", place=place("drawn"), hint=near(name, pool))
         games, results = entry.get("games_per_pairing"), entry.get("results", RESULTS)
         rotate = entry.get("rotate_seats", True)
-        return cls(tuple(pool.values()), pairing, bool(self_play), rotate, games, rounds, results, drawn)
+        teams = entry.get("teams")
+        return cls(tuple(pool.values()), pairing, bool(self_play), rotate, games, rounds, results, teams, drawn)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -111,19 +114,28 @@ class Tournament:
         """
         pool = len(self.contestants)
         if seats < 2:
-            raise SpecError("a game of one agent has no pairings", place=place(), hint="Give the task two or more.")
+            message = f"a game of one {'team' if self.teams else 'agent'} has no pairings"
+            raise SpecError(message, place=place("teams") if self.teams else place(), hint="It takes two or more.")
         if self.pairing == "swiss" and seats != 2:
             hint = "pairing: round_robin plays all combinations."
-            raise SpecError(f"pairing: swiss needs two seats; this game has {seats}", place=place("pairing"), hint=hint)
+            message = f"pairing: swiss needs two {self._sides}; this game has {seats}"
+            raise SpecError(message, place=place("pairing"), hint=hint)
         if self.pairing == "round_robin" and pool < seats:
             hint = "Add contestants, or give pairing: self_play."
-            raise SpecError(f"the game has {seats} seats, the pool {pool} contestants", place=place("pool"), hint=hint)
+            message = f"the game has {seats} {self._sides}, the pool {pool} contestants"
+            raise SpecError(message, place=place("pool"), hint=hint)
         pairings, seatings = self.count(seats)
         if before + seatings > MAX_CONDITIONS:
-            message = f"{pool} contestants in {seats} seats make {pairings:,} pairings and {seatings:,} conditions"
+            message = f"{pool} contestants in {seats} {self._sides} make {pairings:,} pairings "
+            message += f"and {seatings:,} conditions"
             message += f" beside {before:,} others" if before else ""
             hint = "Take a smaller pool, rotate_seats: false or, for two seats, pairing: swiss."
             raise SpecError(f"{message}; at most {MAX_CONDITIONS:,}", place=place("pool"), hint=hint)
+
+    @property
+    def _sides(self) -> str:
+        """What contestants are seated in, in words."""
+        return "teams" if self.teams else "seats"
 
     def rounds_of(self, variant: str, seed: int) -> Sequence[Draw]:
         """The rounds drawn so far, at least the first."""
@@ -142,14 +154,14 @@ class Tournament:
         return mixed + alone, mixed * turns + alone
 
     def conditions(
-        self, whole: Condition, groups: Mapping[str, Group], seats: Sequence[str], seed: int
+        self, whole: Condition, groups: Mapping[str, Group], seats: Sequence[Team], seed: int
     ) -> Iterator[Condition]:
         """A condition for every pairing and seating.
 
         Args:
             whole: the condition of the spec without the tournament.
             groups: contestant → how it plays.
-            seats: the agents.
+            seats: the teams, which are single agents where a game has none.
             seed: that of the run.
         """
         place = {name: i for i, name in enumerate(self.names)}
@@ -160,9 +172,8 @@ class Tournament:
                 own: dict[str, Any] = {"pairing": _VERSUS.join(ordered), "first": seating[0]}
                 own = own if number is None else {"round": number, **own}
                 prefix = [whole.id] if whole.labels else []
-                members = {
-                    name: tuple(s for s, who in zip(seats, seating, strict=True) if who == name) for name in seating
-                }
+                sitting = [*zip(seats, seating, strict=True)]
+                members = {name: together([seat for seat, who in sitting if who == name]) for name in seating}
                 seated = [replace(groups[name], agents=agents) for name, agents in members.items()]
                 yield replace(
                     whole,
@@ -221,7 +232,9 @@ def summary(plan: Plan) -> list[str]:
     for variant in plan.spec.variants() if firsts else ():
         first = firsts[variant.id]
         tournament = Tournament.read(variant.data["tournament"], functools.partial(plan.spec.place, "tournament"))
-        pairings, seatings = tournament.count(len(first.task.example().agents))
+        place = functools.partial(plan.spec.place, "tournament")
+        seats = teams_of(tournament.teams, first.task, first.task.example().agents, place)
+        pairings, seatings = tournament.count(len(seats))
         games = sum(repeats for _, repeats in plan.cases(first))
         count = tournament.rounds
         rounds = f" in {count} round{'s' * (count > 1)}" if count is not None else ""
@@ -259,10 +272,10 @@ def with_next_round(plan: Plan, scores: Iterable[EpisodeScore]) -> Spec:
         if record is None or score.failed:
             continue
         pair = [group.name for group in condition.groups[1:]]
-        if not (isinstance(record.value, list) and [*map(_contestant, record.value)] in (pair, pair[::-1])):
+        if not (isinstance(record.value, list) and {*map(_contestant, record.value)} == {*pair}):
             message = f"metric {metric!r} gives {record.value!r:.80} for {score.id}, not [[contestant, return], …]"
             raise DataError(message, hint="results: names a metric that does, such as games/results.")
-        results[condition.origin].append((condition.labels["round"], [seat[:2] for seat in record.value]))
+        results[condition.origin].append((condition.labels["round"], [*(standing_of(record.value) or {}).items()]))
     rounds: dict[str, list[dict[str, Any]]] = {}
     for variant in plan.spec.variants():
         tournament = Tournament.read(variant.data["tournament"], functools.partial(plan.spec.place, "tournament"))

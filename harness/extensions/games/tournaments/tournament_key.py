@@ -6,7 +6,7 @@ Next: `tournament`, which pairs and seats the contestants.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NotRequired, TypedDict
 
 from harness.api import Metric, Range, Task
@@ -14,13 +14,14 @@ from harness.api.errors import SpecError, near
 from harness.config.building import split
 from harness.config.keys import SpecKey
 from harness.config.schema import metric_name
+from harness.extensions.games.game_task import GameTask
 from harness.plugins import parameters
 from harness.plugins.parameters import PLUGIN, Keywords, Plugin
 
 from .results import RESULTS
 
 if TYPE_CHECKING:
-    from harness.config.plan import Condition, Plan
+    from harness.config.plan import Condition, Job, Plan
     from harness.config.spec import Spec
     from harness.tables import EpisodeScore
 
@@ -70,6 +71,13 @@ class TournamentEntry(TypedDict):
     rotate_seats: NotRequired[
         Annotated[bool, "every pairing plays in all rotations of its seats, the same games (true)"]
     ]
+    teams: NotRequired[
+        Annotated[
+            Literal["game"] | list[Annotated[list[str | int], _Filled]],
+            "who wins together, each team played by one contestant: lists of agents, by name or number; "
+            "`game`: as the game says",
+        ]
+    ]
     games_per_pairing: NotRequired[
         Annotated[
             int,
@@ -91,6 +99,7 @@ class TournamentKey(SpecKey):
     entry: ClassVar[Any] = Annotated[TournamentEntry, "who plays whom, in which seats; replaces `agents`"]
     labels: ClassVar[tuple[str, ...]] = ("pairing",)
     takes_model: ClassVar[str] = "put `model` into the tournament's pool"
+    plays_on: ClassVar[bool] = True
 
     @classmethod
     def measured(cls, value: Any) -> Any:
@@ -130,10 +139,14 @@ class TournamentKey(SpecKey):
         return Tournament.read(self.value, self.place)
 
     def task_arguments(self, task: Any, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """As many samples as games, if the task has any and the spec does not say how many."""
-        games = self.value.get("games_per_pairing")
-        own = games is not None and "instances" not in arguments and "instances" in parameters.fields(task)
-        return {**arguments, "instances": games} if own else arguments
+        """As many samples as games, if the task has any; in a game without a legal move a contestant loses, whatever a
+        random one would have won. Both only where the spec says nothing else."""
+        fields, added = parameters.fields(task), {}
+        if (games := self.value.get("games_per_pairing")) is not None and "instances" in fields:
+            added["instances"] = games
+        if getattr(task, "invalid", None) == "random" and issubclass(task, GameTask):
+            added["invalid"] = "forfeit"
+        return {**added, **arguments}
 
     def contestants(self) -> Iterator[tuple[str, Mapping[str, Any], tuple[Any, ...]]]:
         """The pool."""
@@ -141,6 +154,7 @@ class TournamentKey(SpecKey):
 
     def conditions(self, whole: Condition, before: int) -> Iterable[Condition]:
         """The pairings and seatings of the contestants, who are the groups of `whole`."""
+        from .teams import teams_of
         from .tournament import check_labels, seats_of
 
         entry, spec = self.read(), self.spec
@@ -149,12 +163,13 @@ class TournamentKey(SpecKey):
             message = "repeats: and games_per_pairing: both say how many games are played"
             raise SpecError(message, place=self.place("games_per_pairing"), hint="Drop one of them.")
         seats = seats_of(whole, split(spec.data["protocol"])[0], functools.partial(spec.place, "protocol"))
-        entry.check(len(seats), before, self.place)
+        teams = teams_of(entry.teams, whole.task, seats, self.place)
+        entry.check(len(teams), before, self.place)
         if entry.rounds is not None and entry.results not in (names := self._metrics()):
             hint = f"Add it to metrics:, or let results: name another that does. {near(entry.results, names)}"
             message = f"pairing: swiss draws by the metric {entry.results!r}, which the spec does not have"
             raise SpecError(message, place=self.place("results"), hint=hint)
-        return entry.conditions(whole, {group.name: group for group in whole.groups}, seats, int(spec.get("seed", 0)))
+        return entry.conditions(whole, {group.name: group for group in whole.groups}, teams, int(spec.get("seed", 0)))
 
     def check_metrics(self, metrics: Mapping[str, Metric]) -> Iterable[tuple[str, tuple[Any, ...]]]:
         """A metric that does not say who won."""
@@ -180,6 +195,21 @@ class TournamentKey(SpecKey):
 
         played, every = rounds(plan)
         return count * every // played
+
+    def planned(self, plan: Plan, episodes: Iterable[Job]) -> Mapping[str, Any]:
+        """`games`: contestant → how many it is to play; `models`: contestant → the model that plays for it."""
+        from .standings import planned
+
+        return planned(self.read(), plan, episodes)
+
+    @classmethod
+    def so_far(
+        cls, planned: Mapping[str, Any], stopped: Mapping[str, Any], scores: Sequence[EpisodeScore]
+    ) -> Iterable[str]:
+        """How many of its games each contestant has played, and who has dropped out."""
+        from .standings import interim
+
+        return interim(planned, stopped, scores)
 
     def summary(self, plan: Plan) -> list[str]:
         """How many pairings, seatings and games there are."""

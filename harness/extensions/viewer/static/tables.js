@@ -5,7 +5,8 @@ import { h, said, scroller } from "./dom.js";
 /** How strongly a cell of a heat map is colored, from 0 to 1; null for a cell without a number. */
 function shade(data, r, i) {
   const value = data.rows[r]?.cells[i]?.value;
-  if (!data.heat || value === null || value === undefined) return null;
+  const share = (data.columns?.[i]?.form ?? "quantity") !== "quantity"; // shares and counts beside the map
+  if (!data.heat || share || value === null || value === undefined) return null;
   const [, low, high] = data.heat;
   return high > low ? (value - low) / (high - low) : 0;
 }

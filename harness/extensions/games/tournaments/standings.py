@@ -1,0 +1,51 @@
+"""Interim standings: what the tables of a tournament that is not finished say about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.config.plan import Job, Plan
+from harness.tables import EpisodeScore
+
+if TYPE_CHECKING:
+    from .tournament import Tournament
+
+MODEL: Final = "model"
+"""How specs call the model under test."""
+_LISTED: Final = 20
+
+
+def planned(tournament: Tournament, plan: Plan, episodes: Iterable[Job]) -> dict[str, Any]:
+    """`games`: contestant → how many it is to play, empty where rounds are still to be drawn. `models`: contestant →
+    the model that plays for it, of those that models play."""
+    games: Counter[str] = Counter()
+    if tournament.rounds is None:
+        for condition, _, _ in episodes:
+            games.update({group.name for group in condition.groups[1:]})
+    models = {one.name: str(one.body["model"]) for one in tournament.contestants if "model" in one.body}
+    return {"games": dict(games), "models": models}
+
+
+def interim(planned: Mapping[str, Any], stopped: Mapping[str, Any], scores: Sequence[EpisodeScore]) -> Iterable[str]:
+    """Notes on a tournament of which these games are finished. Arguments as of `SpecKey.so_far`."""
+    played = Counter(name for score in scores for name in {*str(score.labels.get("pairing", "")).split(" vs ")} - {""})
+    games: Mapping[str, int] = planned.get("games", {})
+    labels = {score.model for score in scores}
+    title = labels.pop() if len(labels) == 1 else MODEL
+
+    def called(name: str) -> str:
+        return title if name == MODEL else name
+
+    names = sorted(games or played)
+    if not names:
+        return
+    listed = [f"{called(name)} {played[name]}{f' of {games[name]}' if name in games else ''}" for name in names]
+    more = f" and {len(listed) - _LISTED} more contestants" if len(listed) > _LISTED else ""
+    yield f"Interim standings, after these games of each: {', '.join(listed[:_LISTED])}{more}."
+    down = stopped.get("engines", {})
+    for name, model in planned.get("models", {}).items():
+        if model in down:
+            void = f"its {games[name] - played[name]} unplayed games are" if name in games else "its unplayed games are"
+            yield f"{called(name)} has dropped out, since its engine is down: {void} void until it is back."
