@@ -41,7 +41,7 @@ def whole(least: int) -> Callable[[str], int]:
 def cases(text: str) -> int:
     """Reads a number of cases."""
     if re.fullmatch(r"0?\.\d+", text):
-        from harness.plugins.lm_eval_habits import SHARES
+        from harness.plugins.habits import SHARES
 
         raise argparse.ArgumentTypeError(f"found {text!r:.40}. {SHARES}")
     return whole(1)(text)

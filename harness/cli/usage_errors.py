@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.api.errors import near
-from harness.plugins.lm_eval_habits import of_option
+from harness.plugins.habits import of_option
 from harness.plugins.missing_extensions import bringer
 from harness.plugins.renamed import COMMANDS, OPTIONS, new_word
 

@@ -14,7 +14,7 @@ from harness.api.errors import Place, PluginError, SpecError, near
 from harness.config.project import PROMPT_SET, Project, builtin, is_file
 from harness.config.prompts import SUFFIX
 from harness.plugins.approvals import BUILTIN, MARKER
-from harness.plugins.lm_eval_habits import of_engine
+from harness.plugins.habits import of_engine
 from harness.plugins.manifests import offers
 from harness.plugins.missing_extensions import bringer, missing_module
 

@@ -52,7 +52,7 @@ def evaluate(
     unknown = next((name for name in given if name not in NAMES), None)
     if unknown is not None:
         from harness.evaluation.parameter_names import in_python
-        from harness.plugins.lm_eval_habits import of_option
+        from harness.plugins.habits import of_option
         from harness.plugins.missing_extensions import bringer
 
         habit, known = of_option(unknown), inspect.signature(evaluate).parameters

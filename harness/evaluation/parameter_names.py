@@ -52,7 +52,7 @@ def use_parameter_names(error: UserError, parameters: Collection[str], flags: Co
 def in_python(text: str, parameters: Collection[str], flags: Collection[str] = ()) -> str:
     """A text with the names of parameters in place of options; other arguments as in `use_parameter_names`.
 
-    Whole commands of a shell, such as `harness score RUN --judge …`, stay as they are.
+    Whole commands of a shell, such as `harness score RUN --set …`, stay as they are.
     """
 
     def name(match: re.Match[str]) -> str:

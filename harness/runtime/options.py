@@ -79,8 +79,11 @@ class Options:
                 _refuse(name, "a whole number, at least 1", value)
         if not (type(self.max_error_rate) in (int, float) and 0 <= self.max_error_rate <= 1):
             _refuse("max_error_rate", "a share from 0 to 1", self.max_error_rate)
-        if self.sandbox not in ("process", "bwrap", "weaker"):
-            _refuse("sandbox", "process, bwrap or weaker", self.sandbox)
+        for field in fields(self):
+            if field.type.startswith("Literal["):
+                *words, last = (word.strip(" '\"") for word in field.type[8:-1].split(","))
+                if getattr(self, field.name) not in (*words, last):
+                    _refuse(field.name, f"{', '.join(words)} or {last}", getattr(self, field.name))
         _ = self.budget  # raises where it is none
 
     @property

@@ -224,7 +224,8 @@ def standings(
     ranked = [row for row in rows if row.cell.value is not None]
     rows = [replace(row, ranks=_ranks(row.model, values, found.worse)) if row in ranked else row for row in rows]
     players = _players(runs)
-    for role, policy in (("floor", headline.floor), ("ceiling", headline.ceiling)):
+    ends: list[tuple[Role, object]] = [("floor", headline.floor), ("ceiling", headline.ceiling)]
+    for role, policy in ends:
         own = [name for name, player in players.items() if player.sampling is None and _is(player.model, policy)]
         rows = [replace(row, end=role) if row.model in own else row for row in rows]
     for role, run in baselines:

@@ -1,13 +1,16 @@
 """Rows come from files of every kind, from the hub through `datasets`, and mistakes are told with their place."""
 
+import contextlib
 import csv
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import harness
 from harness.api.errors import DataError
 from harness.config.project import find
 from harness.extensions.datasets.rows import Source
@@ -172,3 +175,16 @@ def test_what_is_no_number_is_no_answer(tmp_path: Path, suffix: str, parameter: 
             list(task.cases(None, 0))
         assert str(refused.value.place) == f"{file}:2:1"
         assert [case.id for case in task.cases(1, 0)] == ["0"]
+
+
+def test_a_missing_file_has_the_place_in_the_spec(tmp_path: Path) -> None:
+    spec = tmp_path / "sums.yaml"
+    spec.write_text(
+        "name: sums\nprotocol: single\n"
+        "task: {use: dataset_qa, data_files: {test: sum.jsonl}, doc_to_text: question, doc_to_target: answer}\n"
+    )
+    jsonl(tmp_path / "sums.jsonl", ROWS)
+    says = rf"{re.escape(str(spec))}:3:7: sum\.jsonl: there is no such file"
+    with contextlib.chdir(tmp_path), pytest.raises(DataError, match=says):
+        harness.evaluate(spec, "mock", output_path=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
