@@ -186,7 +186,7 @@ def _cell(
     failed = sum(score.failed for score in scores)
     derived = table.derived.get(name)
     if derived is None:
-        cell = _statistic(table, metrics[name], bounds[name], scores, name, how, failed)
+        cell = _statistic(table, (metrics[name], bounds[name]), scores, name, how, failed)
     elif derived.kind == "ratio":
         cell = _ratio(table, scores, name, derived.metrics, failed)
     elif derived.total is not None:
@@ -203,14 +203,14 @@ def _cell(
 
 def _statistic(
     table: TableSpec,
-    metric: Metric,
-    bounds: Bounds,
+    measured: tuple[Metric, Bounds],
     scores: Sequence[EpisodeScore],
     name: str,
     how: Means,
     failed: int,
 ) -> Cell:
-    """A metric's mean, or whatever else its statistic is."""
+    """A metric's mean, or whatever else its statistic is. `measured`: the metric, and between which numbers it lies."""
+    metric, bounds = measured
     stat, groups = _mean(metric, scores, name, how), _groups(scores, how)
     strata = [observations(group, name, table.cluster) for group in groups]
     count = stat.n if isinstance(metric, CorpusMetric) else sum(map(len, strata))

@@ -43,8 +43,9 @@ def test_a_mistake_names_the_parameter_as_the_caller_wrote_it(tmp_path: Path, gi
 
 @pytest.mark.parametrize("name", ["gen_kwargs", "generation_kwargs"])
 def test_options_of_lm_eval_have_a_hint(name: str) -> None:
+    options: dict[str, Any] = {name: {"temperature": 0}}
     with pytest.raises(TypeError, match=r"overrides=\['generation_kwargs\.temperature=0\.7'\]"):
-        harness.evaluate("toy", project=TOY, **{name: {"temperature": 0}})
+        harness.evaluate("toy", project=TOY, **options)
 
 
 def test_help_describes_every_option_once() -> None:
