@@ -1,6 +1,6 @@
 """How often the 95 % intervals of ratings cover the true strengths, beside a bootstrap's, and how long ratings take.
 
-python benchmarks/run.py ratings ratings_bootstrap ratings_speed
+python benchmarks/run.py ratings ratings_seats ratings_bootstrap ratings_speed
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 
 import numpy
 
 from harness.extensions.games.tournaments import ratings_model, ratings_sequential
-from harness.extensions.games.tournaments.ratings_model import Outcome, Strengths
+from harness.extensions.games.tournaments.ratings_model import Outcome, Setting, Strengths
 
 Generator = numpy.random.Generator
 SPREAD = 1.0
@@ -83,6 +84,89 @@ def coverage(samples: int) -> list[dict[str, object]]:
                     "± Elo points": round(ratings_model.ELO * float(numpy.mean(halves))),
                 }
             )
+    return rows
+
+
+@dataclass(frozen=True)
+class Seated:
+    """Tournaments in which seats and deals matter. Strengths lie between −1 and 1.
+
+    Attributes:
+        advantage: log-strength of the first seat over the last.
+        luck: standard deviation over deals of the difference between two seats.
+        uneven: whether some pairings play many times as many deals as others.
+    """
+
+    contestants: int = 4
+    seats: int = 2
+    deals: int = 20
+    advantage: float = 0.0
+    luck: float = 0.0
+    nu: float = 0.0
+    rotated: bool = True
+    uneven: bool = False
+
+    def drawn(self, generator: Generator) -> tuple[list[Outcome], list[Hashable], list[Setting]]:
+        """Games, which of them are one observation, and their seats and deals."""
+        true = numpy.linspace(-SPREAD, SPREAD, self.contestants)
+        worth = numpy.linspace(self.advantage / 2, -self.advantage / 2, self.seats)
+        games: list[Outcome] = []
+        clusters: list[Hashable] = []
+        settings = []
+        for deal in range(self.deals):
+            dealt = generator.normal(size=self.seats) * self.luck / math.sqrt(2)
+            for players in itertools.combinations(range(self.contestants), self.seats):
+                if self.uneven and deal >= self.deals // (1 + sum(players)):
+                    continue
+                for turn in range(self.seats if self.rotated else 1):
+                    sitting = players[turn:] + players[:turn]
+                    games.append(self._played(generator, sitting, true[[*sitting]] + worth + dealt - dealt.mean()))
+                    clusters.append((deal, players))
+                    settings.append(Setting(tuple(range(self.seats)), self.seats, "", deal))
+        return games, clusters, settings
+
+    def _played(self, generator: Generator, players: tuple[int, ...], strengths: numpy.ndarray) -> Outcome:
+        if not self.nu:
+            return [*zip(players, map(float, strengths + generator.gumbel(size=len(players))), strict=True)]
+        parts = [*numpy.exp(strengths), self.nu * math.exp(strengths.mean())]
+        end = generator.choice(3, p=numpy.array(parts) / sum(parts))
+        return [(players[0], (1.0, 0.0, 0.5)[end]), (players[1], (0.0, 1.0, 0.5)[end])]
+
+
+SEATED: dict[str, Seated] = {
+    "no advantage": Seated(),
+    "advantage 1": Seated(advantage=1),
+    "advantage 2": Seated(advantage=2),
+    "advantage 1, seats not rotated": Seated(advantage=1, deals=40, rotated=False),
+    "advantage 1, luck 1": Seated(advantage=1, luck=1),
+    "advantage 1, luck 2": Seated(advantage=1, luck=2),
+    "advantage 1, luck 1, ties": Seated(advantage=1, luck=1, nu=NU),
+    "advantage 1, uneven pairings": Seated(contestants=5, advantage=1, deals=40, uneven=True),
+    "three seats, advantage 1, luck 1": Seated(seats=3, deals=12, advantage=1, luck=1),
+    "four seats, advantage 1, luck 1": Seated(contestants=5, seats=4, deals=10, advantage=1, luck=1),
+}
+
+
+def seats(samples: int) -> list[dict[str, object]]:
+    """Coverage, and by how much differences are stretched, with and without terms for seats and deals."""
+    rows: list[dict[str, object]] = []
+    for name, design in SEATED.items():
+        row: dict[str, object] = {"tournaments": name}
+        true = numpy.linspace(-SPREAD, SPREAD, design.contestants)
+        for how in ("with", "without"):
+            generator, covered, stretched, count = numpy.random.default_rng(0), 0, 0.0, 0
+            for _ in range(samples):
+                games, clusters, settings = design.drawn(generator)
+                found = ratings_model.fit(design.contestants, games, clusters, settings if how == "with" else None)
+                if found is None or found.covariance is None:
+                    continue
+                half = found.quantile * numpy.sqrt(numpy.diag(found.covariance))
+                covered += int((abs(found.values - true) <= half).sum())
+                stretched += float(found.values @ true / (true @ true))
+                count += 1
+            row[f"covered {how}"] = f"{covered / count / design.contestants:.3f}"
+            row[f"differences {how}"] = f"{stretched / count:.2f}"
+        rows.append(row)
     return rows
 
 

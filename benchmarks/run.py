@@ -21,6 +21,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     effects   how often intervals of main effects cover them, how often a factor without effect passes its test
     effects_speed  main effects of 800 conditions
     ratings   how often intervals of ratings cover the true strengths, in 1,000 tournaments each
+    ratings_seats  the same where seats and deals matter
     ratings_bootstrap  the same of a bootstrap over games
     ratings_speed  ratings of 20 contestants after 10,000 games
     panels    methods that combine answers, with simulated players, from start to tables
@@ -405,6 +406,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "paired_intervals": lambda smoke: intervals.paired_coverage(20 if smoke else 2000),
     "effects": lambda smoke: effects.coverage(20 if smoke else 2000),
     "ratings": lambda smoke: ratings.coverage(5 if smoke else 1_000),
+    "ratings_seats": lambda smoke: ratings.seats(2 if smoke else 1_000),
     "ratings_bootstrap": lambda smoke: ratings.bootstrap(2 if smoke else 150, 20 if smoke else 200),
     "ratings_speed": lambda smoke: ratings.speed(500 if smoke else 10_000),
     "effects_speed": lambda smoke: effects.speed(2_000 if smoke else 100_000),

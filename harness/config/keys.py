@@ -67,6 +67,16 @@ class SpecKey:
         """The part of the value that determines the experiment: without what a run has added to it."""
         return value
 
+    @classmethod
+    def compared(cls, spec: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
+        """What runs must have in common to be shown in one table, given the spec of a run as run.json has it.
+
+        Returns:
+            (What must be equal, name → what must be equal where both have something of that name); None for the whole
+            spec.
+        """
+        return None
+
     def bodies(self) -> Iterable[Any]:
         """The mappings in which it names policies (policy, baseline) and models (model)."""
         return ()
@@ -127,13 +137,8 @@ class SpecKey:
     def so_far(
         cls, planned: Mapping[str, Any], stopped: Mapping[str, Any], scores: Sequence[EpisodeScore]
     ) -> Iterable[str]:
-        """Notes of tables of an unfinished run.
-
-        Args:
-            planned: as above; empty for runs of earlier versions.
-            stopped: why the run stopped, as run.json has it; `engines` are those that were down.
-            scores: of the finished episodes.
-        """
+        """Notes of tables of an unfinished run with these scores: `planned` is as above, `{}` in runs of earlier
+        versions, and `stopped` as in run.json (`engines` are those that were down)."""
         return ()
 
     def summary(self, plan: Plan) -> list[str]:

@@ -73,8 +73,10 @@ def model_notes(played: Iterable[str]) -> Iterator[str]:
     notes: dict[str, list[str]] = {}
     for model in played:
         name = model.partition(" (")[0]
-        entry = engines.get(name) or bringer(name, "engines")
-        note = entry.get("note") if isinstance(entry, Mapping) else None if name in engines else entry
+        entry = engines.get(name)
+        note = entry.get("note") if isinstance(entry, Mapping) else None
+        if entry is None:
+            note = bringer(name, "engines")
         if note:
             notes.setdefault(note, []).append(model)
     for note, models in notes.items():

@@ -62,7 +62,7 @@ def who_played(scores: Sequence[EpisodeScore]) -> Iterable[str]:
         what = "players knew the right answer and gave it with a declared probability"
         yield f"{SIMULATED} simulated: {what}. This measures how answers are combined, and no model."
     played = sorted({part for name in {score.model for score in scores} for part in name.split(" + ")})
-    if not {*played} <= {name for name, one in offers("engines").items() if "note" not in one.value}:
+    if not {*played} <= {name for name, one in offers("engines").items() if isinstance(one.value, str)}:
         from harness.plugins.missing_extensions import model_notes  # what only another name than an engine's needs
 
         yield from model_notes(played)

@@ -10,8 +10,10 @@ from typing import Any, Final
 from harness.api import Metric
 from harness.api.errors import DataError
 from harness.api.printable import shortened
+from harness.config.keys import SpecKey
 from harness.evaluation.run import Run
 from harness.extensions.analysis.published_beside import cited
+from harness.plugins.manifests import offers
 from harness.report.provenance import who_answered
 from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, text
 from harness.tables.cost import Price, Prices, cost, priced, read_prices
@@ -183,12 +185,25 @@ def _identity(run: RunScores) -> dict[tuple[str, str], str]:
     """
     own_code = run.run.get("code") or {}
     parts = {
-        "spec": {"": run.run["spec_digest"]},
+        **_spec_parts(run),
         **{part: own_code.get(part) or {} for part in ("play", "task", "metrics")},
         "cases": run.run.get("cases") or {},
         "judges": {name: text(one.get("digest")) for name, one in (run.run.get("judges") or {}).items()},
     }
     return {(part, name): digest for part, digests in parts.items() for name, digest in digests.items()}
+
+
+def _spec_parts(run: RunScores) -> dict[str, dict[str, str]]:
+    """Digests of a run's spec: of the whole, or of what a key of it says that runs have in common, and of each name
+    that they may share."""
+    identity = run.run.get("identity") or {}
+    spec = identity.get("spec") or {}
+    for name, offer in offers("keys").items():
+        if name in spec and (found := offer.load_class(SpecKey).compared(spec)) is not None:
+            common, named = found
+            contestants = {one: text(body) for one, body in named.items()}
+            return {"spec": {"": text(common)}, "prompts": identity.get("prompts") or {}, "contestants": contestants}
+    return {"spec": {"": run.run["spec_digest"]}}
 
 
 def _refuse_incomparable(runs: Sequence[RunScores]) -> None:
@@ -212,6 +227,14 @@ _DIFFERENCES: Final = {
     "judges": (
         "other judges, or judges that were asked otherwise, gave their numbers of {name}",
         "`harness score RUN --judge …` lets one judge rate both.",
+    ),
+    "contestants": (
+        "{name} is another contestant in each",
+        "Contestants of one name must be equal: give one of them another label in its run's spec.",
+    ),
+    "prompts": (
+        "the prompts of {name} are other ones in each",
+        "Run one of them again, or make a leaderboard for each.",
     ),
     "spec": (
         "they ran different specs ({specs})",

@@ -282,7 +282,8 @@ def test_numbers_with_one_bound_have_students_interval() -> None:
 @given(st.lists(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0.0, 0.25, 1.0])), min_size=1), min_size=2))
 def test_conditions_that_have_no_error_of_their_own_are_one_sample(strata: list[list[tuple[int, float]]]) -> None:
     size = min(map(len, strata))
-    parts: list[list[tuple[Hashable, float]]] = [
+    parts: list[list[tuple[Hashable, float]]] = [[("alone", 0.25)] * size]
+    parts += [[(key, x) for key, x in stratum[:size]] for stratum in strata]
         [("alone", 0.25)] * size,
         *([(key, x) for key, x in stratum[:size]] for stratum in strata),
     ]

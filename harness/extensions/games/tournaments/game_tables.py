@@ -15,6 +15,7 @@ from harness.tables.table import Cell, Row, Table
 
 from . import cross_play, ratings
 from .results import RatedGames, ResultsMetric, games_of, turns_shown
+from .standings import together
 from .table_kinds import CONTESTANT, OPPONENT, CrossPlayTable, Games, RatingTable
 
 UNDER_TEST = "model"
@@ -31,6 +32,8 @@ def game_table(table: TableSpec, how: Games, metrics: Mapping[str, Metric], scor
     if not isinstance(metrics[metric], ResultsMetric):
         raise SpecError(f"table {table.title!r}: of: {metric} keeps no results of games, as games/results does")
     several = len({score.model for score in scores}) > 1 and "model" not in table.rows
+    if several and all("pairing" in score.labels for score in scores):  # tournaments with the game in common
+        several, scores = False, together(scores, metric)
     axis = Axis(("model", *table.rows) if several else table.rows, table)
     groups: dict[Key, list[EpisodeScore]] = {}
     for score in scores:

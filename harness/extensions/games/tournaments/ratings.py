@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -11,8 +12,8 @@ from typing import Final
 from harness.tables import stats
 from harness.tables.table import Cell, Column, NumberForm
 
-from .ratings_model import ELO, MAX_SIDES, Strengths, fit, islands
-from .ratings_sequential import played
+from .ratings_model import ELO, MAX_SIDES, Setting, Strengths, fit, islands
+from .ratings_sequential import Update, played
 from .results import Game, RatedGames
 from .table_kinds import RatingTable
 
@@ -87,31 +88,46 @@ def _of(cell: Cell, n: int, part: RatedGames) -> Cell:
     return Cell(cell.value, n=n, low=cell.low, high=cell.high, uses_ground_truth=part.uses_ground_truth)
 
 
-def _outcomes(names: Sequence[str], games: Iterable[Game]) -> tuple[list[list[tuple[int, float]]], list[Hashable]]:
-    """The games as those of numbered contestants, with the observation that each belongs to.
+@dataclass(slots=True)
+class _Played:
+    """Games as those of numbered contestants, with the observation that each belongs to, and its seats and deal."""
+
+    outcomes: list[list[tuple[int, float]]]
+    clusters: list[Hashable]
+    settings: list[Setting]
+
+
+def _outcomes(names: Sequence[str], games: Sequence[Game]) -> _Played:
+    """The games of some contestants. Of several games in a matrix each weighs as much as the others.
 
     A game of several that one has forfeited says that it lost to each of the others, and nothing about these.
     """
     place = {name: i for i, name in enumerate(names)}
-    outcomes, clusters = [], []
+    made = _Played([], [], [])
+    counts = Counter(game.game for game in games)
     for game in games:
+        weight = len(games) / len(counts) / counts[game.game]
         sides = [(place[name], value) for name, value in game.standing.items()]
         lost = [side for side, name in zip(sides, game.standing, strict=True) if name in game.forfeits]
         split = [[one, other] for one in lost for other in sides if other not in lost]
         for outcome in split if lost and len(sides) > 2 else [sides]:
-            outcomes.append(outcome)
-            clusters.append(game.cluster)
-    return outcomes, clusters
+            where = tuple(game.seats.get(names[player], 0) for player, _ in outcome)
+            made.outcomes.append(outcome)
+            made.clusters.append(game.cluster)
+            made.settings.append(Setting(where, len(game.seats), game.game, game.case, weight))
+    return made
 
 
 def _strengths(how: RatingTable, names: Sequence[str], games: Sequence[Game]) -> Strengths | None:
     """None if games do not connect the contestants, or no game has a winner."""
-    outcomes, clusters = _outcomes(names, games)
+    made = _outcomes(names, games)
     if how.model in ("bradley_terry", "plackett_luce"):
-        return fit(len(names), outcomes, clusters)
-    if len(islands(len(names), outcomes)) > 1:
+        settings = made.settings if how.seats else [replace(one, count=0) for one in made.settings]
+        return fit(len(names), made.outcomes, made.clusters, settings)
+    if len(islands(len(names), made.outcomes)) > 1:
         return None
-    return played(len(names), outcomes, clusters, "elo" if how.model == "elo" else "openskill", how.k)
+    update: Update = "elo" if how.model == "elo" else "openskill"
+    return played(len(names), made.outcomes, made.clusters, update, how.k)
 
 
 def _counts(name: str, games: Sequence[Game]) -> dict[str, Cell]:
@@ -196,6 +212,7 @@ def _notes(
         yield from _why_none(part, names, used)
         return
     yield f"Rating: {_NAMES[how.model or ''].format(k=how.k)}{_ties(how, found)}; {_anchored(how, part, names)}"
+    yield from _seat_notes(found, used)
     if found.prior:
         yield _prior(part, names, found)
     if found.covariance is None:
@@ -215,6 +232,26 @@ def _notes(
         )
     if any(len(game.returns) > 2 for game in used):
         yield "Wins: first places; draws: first places that are shared."
+
+
+def _seat_notes(found: Strengths, games: Sequence[Game]) -> Iterable[str]:
+    """What seats and deals were worth, and which games were pooled."""
+    for game, seats in found.seats.items():
+        where = f" of {game}" if game and len(found.seats) > 1 else ""
+        worth = ", ".join(f"{ELO * value:+.0f}" for value in seats)
+        yield f"Seats{where} are worth {worth} points, in their order: ratings are those of equal seats."
+    if found.luck is not None:
+        yield (
+            f"The luck of the deal makes a difference between two seats of ±{ELO * found.luck:.0f} points (a standard "
+            "deviation): ratings are those of a fair deal."
+        )
+    if found.confounded:
+        yield (
+            "No term for seats: the games cannot tell what a seat is worth from who sat in it (`rotate_seats: true` "
+            "lets all contestants play in all seats)."
+        )
+    if (count := len({game.game for game in games})) > 1:
+        yield f"Games of {count} conditions weigh as much as each other, however many each has."
 
 
 def _ties(how: RatingTable, found: Strengths) -> str:
@@ -249,7 +286,7 @@ def _why_none(part: RatedGames, names: Sequence[str], used: Sequence[Game]) -> I
     if not used:
         yield "There are no games between contestants, so there are no ratings."
         return
-    groups = islands(len(names), _outcomes(names, used)[0])
+    groups = islands(len(names), _outcomes(names, used).outcomes)
     if len(groups) > 1:
         listed = "; ".join(_listed([part.names(names[i]) for i in group]) for group in groups[:_IN_WORDS])
         more = f"; and {len(groups) - _IN_WORDS} more" if len(groups) > _IN_WORDS else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from harness.tables.stats import t_quantile
@@ -25,6 +25,25 @@ Outcome = Sequence[tuple[int, float]]
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """What a game was played under.
+
+    Attributes:
+        seats: the seat of each of its contestants, from 0, in the order of the outcome.
+        count: how many seats the game has.
+        game: which game it is; each has seats of its own.
+        deal: what luck was dealt; equal for games with the same.
+        weight: how much it counts.
+    """
+
+    seats: tuple[int, ...]
+    count: int
+    game: Hashable = ""
+    deal: Hashable = None
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Strengths:
     """What games say about contestants.
 
@@ -35,6 +54,9 @@ class Strengths:
         ties: how many contestants share a place → the logarithm of δ; empty without ties.
         open_ends: contestant → +1 or −1 where its strength has no greatest or no least value.
         prior: whether a prior was needed, because the likelihood has no maximum.
+        seats: game → log-strength of each of its seats, whose mean is 0; empty without a term for them.
+        confounded: whether seats were left out since they say the same as the contestants in them.
+        luck: the standard deviation, over deals, of the difference between two seats; None without a term for deals.
     """
 
     values: Any
@@ -43,6 +65,9 @@ class Strengths:
     ties: Mapping[int, float] = field(default_factory=dict)
     open_ends: Mapping[int, int] = field(default_factory=dict)
     prior: bool = False
+    seats: Mapping[Hashable, Sequence[float]] = field(default_factory=dict)
+    confounded: bool = False
+    luck: float | None = None
 
     @property
     def quantile(self) -> float:
@@ -55,13 +80,22 @@ def islands(count: int, games: Iterable[Outcome]) -> list[list[int]]:
     return _components(count, (pair for game in games for pair in itertools.pairwise(player for player, _ in game)))
 
 
-def fit(count: int, games: Sequence[Outcome], clusters: Sequence[Hashable]) -> Strengths | None:
+def fit(
+    count: int,
+    games: Sequence[Outcome],
+    clusters: Sequence[Hashable],
+    settings: Sequence[Setting] | None = None,
+) -> Strengths | None:
     """Estimate the strengths of contestants 0 … `count` − 1.
 
     A game is a sequence of choices: who is first, who comes next among the others, and so on (Luce, 1959; Plackett,
     1975). From a set of contestants the k that share the place are chosen with a probability proportional to
     δₖ(π₁ ⋯ πₖ)^(1/k) for strengths π, with δ₁ = 1 (Firth, Kosmidis and Turner, 2019). For games of two this is the
     model of Davidson (1970) with ν = δ₂, and without ties that of Bradley and Terry (1952).
+
+    With `settings` a contestant's log-strength is that of its own and of its seat (as the advantage of the home team in
+    Davidson and Beaver, 1977), and where deals repeat each deal adds a normal effect to its seats, which is integrated
+    out (`ratings_deals`). Seats that cannot be told from the contestants in them are left out.
 
     The covariance is cluster-robust (Liang and Zeger, 1986), times G/(G − 1) for G clusters: what the bootstrap over
     clusters comes to in many games, without its errors in few (`benchmarks/ratings.py`).
@@ -76,10 +110,14 @@ def fit(count: int, games: Sequence[Outcome], clusters: Sequence[Hashable]) -> S
     """
     if count < 2 or len(islands(count, games)) > 1:
         return None
-    choices = _Choices(count, games, clusters)
+    import numpy
+
+    choices = Choices(count, games, clusters, settings)
     if not choices.decided:
         return None
-    import numpy
+    confounded = bool(choices.seats) and choices.is_confounded()
+    if confounded:
+        choices = Choices(count, games, clusters, [replace(one, count=0) for one in settings or ()])
 
     found = choices.solved(0.0)
     prior = found is None
@@ -102,9 +140,16 @@ def fit(count: int, games: Sequence[Outcome], clusters: Sequence[Hashable]) -> S
             within = numpy.diag(closed) - numpy.outer(closed, closed) / max(closed.sum(), 1.0)
             simple, robust = (within @ matrix @ within for matrix in (covariance, robust))
             covariance = covariance + max(numpy.trace(robust) / max(numpy.trace(simple), 1e-12) - 1, 0.0) * simple
+    luck = None
+    if choices.seats and not prior:
+        from .ratings_deals import with_deals
+
+        if (lucky := with_deals(choices, estimates)) is not None:
+            estimates, luck, covariance = lucky.estimates, lucky.luck, lucky.covariance
     values = estimates[:count] - estimates[:count].mean()
-    ties = {size: float(estimates[count + i]) for i, size in enumerate(choices.sizes[1:])}
-    return Strengths(values, covariance, choices.clusters, ties, ends, prior)
+    ties = {size: float(estimates[choices.first_tie + i]) for i, size in enumerate(choices.sizes[1:])}
+    seats = {game: list(estimates[own] - estimates[own].mean()) for game, own in choices.seats.items()}
+    return Strengths(values, covariance, choices.clusters, ties, ends, prior, seats, confounded, luck)
 
 
 def _components(count: int, pairs: Iterable[tuple[int, int]], *, strong: bool = False) -> list[list[int]]:
@@ -139,7 +184,8 @@ class _Block:
         columns: per set, the parameters that its choices depend on.
         features: per possible choice, the weight of each of these parameters in its log-probability.
         counts: how often each set was chosen from.
-        sets, chosen, clusters: one entry a choice that was made.
+        sets, chosen, clusters, games, weights: one entry a choice that was made.
+        size: how many contestants such a set has.
     """
 
     columns: Any
@@ -148,55 +194,109 @@ class _Block:
     sets: Any
     chosen: Any
     clusters: Any
+    games: Any
+    weights: Any
+    size: int
 
 
-class _Choices:
-    """Games as choices; the likelihood of parameters, which are log-strengths and then the log δ of ties."""
+_Made = tuple[tuple[int, ...], tuple[int, ...], int]
+"""A choice: who was left, who of these came first, and in which game."""
 
-    def __init__(self, count: int, games: Sequence[Outcome], clusters: Sequence[Hashable]) -> None:
+
+class Choices:
+    """Games as choices; the likelihood of parameters: log-strengths of contestants, of seats, and the log δ of ties."""
+
+    def __init__(
+        self,
+        count: int,
+        games: Sequence[Outcome],
+        clusters: Sequence[Hashable],
+        settings: Sequence[Setting] | None = None,
+    ) -> None:
         import numpy
 
-        made: dict[int, list[tuple[tuple[int, ...], tuple[int, ...], int]]] = {}
+        made: dict[int, list[_Made]] = {}
         numbers: dict[Hashable, int] = {}
         self.decided = False
-        for game, cluster in zip(games, clusters, strict=True):
-            number = numbers.setdefault(cluster, len(numbers))
+        self._clusters = [numbers.setdefault(cluster, len(numbers)) for cluster in clusters]
+        for i, game in enumerate(games):
             returns = dict(game)
             left = sorted(returns)
             while len(left) > 1:
                 top = max(returns[player] for player in left)
                 first = tuple(player for player in left if returns[player] == top)
-                made.setdefault(len(left), []).append((tuple(left), first, number))
+                made.setdefault(len(left), []).append((tuple(left), first, i))
                 left = [player for player in left if returns[player] < top]
                 self.decided = self.decided or bool(left)
-        self.count, self.clusters = count, len(numbers)
+        self.count, self.clusters, self.games, self.settings = count, len(numbers), games, settings
         self.sizes = sorted({1, *(len(first) for rows in made.values() for _, first, _ in rows)})
-        self.size = count + len(self.sizes) - 1
+        self.seats, self.first_tie = self._seats(settings or ())
+        self.size = self.first_tie + len(self.sizes) - 1
         self.level = numpy.zeros((self.size, self.size))
         self.level[:count, :count] = 1.0  # the likelihood does not know the mean of strengths
-        self._blocks = [self._block(size, made[size]) for size in sorted(made)]
+        for own in self.seats.values():  # nor that of seats
+            self.level[numpy.ix_(own, own)] = 1.0
+        self.blocks = [self._block(size, made[size]) for size in sorted(made)]
         self._observed = numpy.zeros(self.size)
-        for block in self._blocks:
-            numpy.add.at(self._observed, block.columns[block.sets], block.features[block.chosen])
+        for block in self.blocks:
+            chosen = block.features[block.chosen] * block.weights[:, None]
+            numpy.add.at(self._observed, block.columns[block.sets], chosen)
 
-    def _block(self, size: int, made: Sequence[tuple[tuple[int, ...], tuple[int, ...], int]]) -> _Block:
+    def _seats(self, settings: Iterable[Setting]) -> tuple[dict[Hashable, list[int]], int]:
+        """(Game → the parameters of its seats, the first parameter after these)."""
+        counts: dict[Hashable, int] = {}
+        for one in settings:
+            counts[one.game] = max(counts.get(one.game, 0), one.count)
+        seats, start = {}, self.count
+        for game, count in counts.items():
+            if count > 1:
+                seats[game] = list(range(start, start + count))
+                start += count
+        return seats, start
+
+    def is_confounded(self) -> bool:
+        """Whether no likelihood can tell seats from the contestants in them."""
+        import numpy
+
+        _, _, information = self.likelihood(numpy.zeros(self.size), 0.0)
+        values = numpy.linalg.eigvalsh((information + self.level)[: self.first_tie, : self.first_tie])
+        return bool(values[0] < 1e-9 * values[-1])
+
+    def sitting(self, game: int, players: Iterable[int]) -> list[int]:
+        """The seats of some contestants of a game."""
+        if self.settings is None:
+            return []
+        where = dict(zip((player for player, _ in self.games[game]), self.settings[game].seats, strict=True))
+        return [where[player] for player in players]
+
+    def _block(self, size: int, made: Sequence[_Made]) -> _Block:
         import numpy
 
         possible = [one for k in self.sizes for one in itertools.combinations(range(size), k)]
         places = {one: i for i, one in enumerate(possible)}
-        features = numpy.zeros((len(possible), size + len(self.sizes) - 1))
+        members = 2 * size if self.seats else size
+        features = numpy.zeros((len(possible), members + len(self.sizes) - 1))
         for i, one in enumerate(possible):
             features[i, list(one)] = 1 / len(one)
+            if self.seats:
+                features[i, [size + j for j in one]] = 1 / len(one)
             if len(one) > 1:
-                features[i, size + self.sizes.index(len(one)) - 1] = 1.0
+                features[i, members + self.sizes.index(len(one)) - 1] = 1.0
         sets: dict[tuple[int, ...], int] = {}
-        rows = [sets.setdefault(players, len(sets)) for players, _, _ in made]
+        rows = []
+        for players, _, game in made:
+            own = self.seats[self.settings[game].game] if self.seats and self.settings else []
+            where = tuple(own[seat] for seat in self.sitting(game, players)) if own else ()
+            rows.append(sets.setdefault((*players, *where), len(sets)))
         chosen = [places[tuple(map(players.index, first))] for players, first, _ in made]
-        extra = numpy.tile(numpy.arange(self.count, self.size), (len(sets), 1))
+        extra = numpy.tile(numpy.arange(self.first_tie, self.size), (len(sets), 1))
         columns = numpy.hstack([numpy.array(list(sets)), extra])
-        counts = numpy.bincount(rows, minlength=len(sets)).astype(float)
-        arrays = (numpy.array(x) for x in (rows, chosen, [number for _, _, number in made]))
-        return _Block(columns, features, counts, *arrays)
+        numbers = [game for _, _, game in made]
+        weights = numpy.array([self.settings[game].weight if self.settings else 1.0 for game in numbers])
+        counts = numpy.bincount(rows, weights, minlength=len(sets))
+        clusters = [self._clusters[game] for game in numbers]
+        sets_of, chosen_of, clusters_of, games_of = (numpy.array(x) for x in (rows, chosen, clusters, numbers))
+        return _Block(columns, features, counts, sets_of, chosen_of, clusters_of, games_of, weights, size)
 
     def solved(self, prior: float) -> tuple[Any, Any] | None:
         """The maximum and the information there, by Newton's method; None if there is none, or it is too far.
@@ -207,7 +307,7 @@ class _Choices:
         import numpy
 
         here = numpy.zeros(self.size)
-        value, slope, information = self._likelihood(here, prior)
+        value, slope, information = self.likelihood(here, prior)
         ridge = self.level if not prior else 0.0
         for _ in range(_STEPS):
             step = numpy.linalg.solve(information + ridge + 1e-12 * numpy.eye(self.size), slope)
@@ -215,7 +315,7 @@ class _Choices:
             scale = 1.0
             while True:
                 there = here + scale * step
-                likelihood, slope_there, information_there = self._likelihood(there, prior)
+                likelihood, slope_there, information_there = self.likelihood(there, prior)
                 if likelihood >= value - 1e-9 * max(1.0, abs(value)) or scale < 1e-6:
                     break
                 scale /= 2
@@ -226,19 +326,19 @@ class _Choices:
                 return here, information
         return (here, information) if prior else None
 
-    def _likelihood(self, parameters: Any, prior: float) -> tuple[float, Any, Any]:
+    def likelihood(self, parameters: Any, prior: float) -> tuple[float, Any, Any]:
         """The log-likelihood (up to a constant) with its gradient and the negative of its second derivatives."""
         import numpy
 
         value, slope = float(self._observed @ parameters), self._observed.copy()
         information = numpy.zeros((self.size, self.size))
-        for block in self._blocks:
+        for block in self.blocks:
             features, width = block.features, block.features.shape[1]
             products = (features[:, :, None] * features[:, None, :]).reshape(len(features), -1)
             every = max(1, _CHUNK // max(features.size, width * width))
             for start in range(0, len(block.columns), every):
                 columns, counts = block.columns[start : start + every], block.counts[start : start + every]
-                shares, logs = _shares(parameters[columns] @ features.T)
+                shares, logs = shares_of(parameters[columns] @ features.T)
                 value -= float(counts @ logs)
                 means = shares @ features
                 numpy.add.at(slope, columns, -counts[:, None] * means)
@@ -256,14 +356,15 @@ class _Choices:
         import numpy
 
         scores = numpy.zeros((self.clusters, self.size))
-        for block in self._blocks:
-            shares, _ = _shares(parameters[block.columns] @ block.features.T)
+        for block in self.blocks:
+            shares, _ = shares_of(parameters[block.columns] @ block.features.T)
             surprise = block.features[block.chosen] - (shares @ block.features)[block.sets]
+            surprise = surprise * block.weights[:, None]
             numpy.add.at(scores, (block.clusters[:, None], block.columns[block.sets]), surprise)
         return scores
 
 
-def _shares(utilities: Any) -> tuple[Any, Any]:
+def shares_of(utilities: Any) -> tuple[Any, Any]:
     """The probability of each choice, and the logarithm of what they are divided by."""
     import numpy
 

@@ -58,6 +58,9 @@ class Game:
         returns: contestant → its return; of one in several seats the mean of theirs.
         standing: contestant → what says who was ahead: its return, and less than all of these of one that forfeited.
         forfeits: the contestants that forfeited the game, which ended there.
+        seats: contestant → its seat, or that of its team, from 0; empty where a spec has no tournament, and seats may
+            be anything.
+        game: which game it is, of several in a matrix.
         case: the case that was played, such as a deal.
         cluster: which games are one observation.
         turns: contestant → `turns` and `TURNS`, over all of its seats; without those whose record has no counts.
@@ -69,6 +72,8 @@ class Game:
     cluster: Hashable
     turns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     forfeits: frozenset[str] = frozenset()
+    seats: Mapping[str, int] = field(default_factory=dict)
+    game: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,5 +234,25 @@ def games_of(scores: Iterable[EpisodeScore], metric: str, cluster: Sequence[str]
             own: Hashable = cluster_of(score, cluster) if cluster else (score.case, frozenset(returns))
             standing = standing_of(record.value) or returns
             turns, forfeits = turns_of(record.value), forfeits_of(record.value)
-            games.append(Game(returns, standing, score.case, own, turns, forfeits))
+            game = (returns, standing, score.case, own, turns, forfeits, _seats(score, returns), _game(score))
+            games.append(Game(*game))
     return games
+
+
+def _seats(score: EpisodeScore, contestants: Iterable[str]) -> dict[str, int]:
+    """Contestant → its seat. Of two, a tournament says who was in the first, as of teams whose seats are drawn."""
+    if "pairing" not in score.labels:
+        return {}
+    order = [*contestants]
+    if len(order) == 2 and order[1] == score.labels.get("first"):
+        order.reverse()
+    return {name: seat for seat, name in enumerate(order)}
+
+
+def _game(score: EpisodeScore) -> str:
+    """The condition of an episode without what a tournament adds to it: who plays, and in which round. Other specs may
+    have a matrix of who plays: their games are one."""
+    if "pairing" not in score.labels:
+        return ""
+    names = ("round", "pairing") if "round" in score.labels else ("pairing",)
+    return score.condition.partition(f"{names[0]}={score.labels[names[0]]}")[0].rstrip(",")

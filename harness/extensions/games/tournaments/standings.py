@@ -1,13 +1,15 @@
-"""Interim standings: what the tables of a tournament that is not finished say about it."""
+"""Standings of tournaments that are not finished, and of several that have the game in common."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from harness.config.building import policy_name
 from harness.config.plan import Job, Plan
-from harness.tables import EpisodeScore
+from harness.tables import CorpusRecord, EpisodeScore
 
 if TYPE_CHECKING:
     from .tournament import Tournament
@@ -49,3 +51,38 @@ def interim(planned: Mapping[str, Any], stopped: Mapping[str, Any], scores: Sequ
         if model in down:
             void = f"its {games[name] - played[name]} unplayed games are" if name in games else "its unplayed games are"
             yield f"{called(name)} has dropped out, since its engine is down: {void} void until it is back."
+
+
+def compared(spec: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """As `SpecKey.compared`: tournaments whose pools differ have the game in common, and contestants by their names."""
+    entry, models = spec["tournament"], spec.get("models", {})
+    sampling = spec.get("generation_kwargs", {})
+    pool: dict[str, Any] = {}
+    for one in entry["pool"]:
+        body = {"model": one} if isinstance(one, str) else dict(one)
+        model, label = body.get("model"), body.pop("label", None)
+        if model != MODEL or label is not None:
+            engine = [models.get(model), sampling] if model is not None else None
+            pool[str(label or model or policy_name(body["policy"]))] = [body, engine]
+    rest = {key: value for key, value in spec.items() if key not in _OF_A_POOL}
+    return {**rest, "teams": entry.get("teams")}, pool
+
+
+_OF_A_POOL: Final = ("tournament", "models", "generation_kwargs", "metrics", "headline", "baseline")
+"""Keys of a spec that say who plays, or that a task proposes by who plays."""
+
+
+def together(scores: Iterable[EpisodeScore], metric: str) -> list[EpisodeScore]:
+    """Games of several tournaments as those of one: the model under test of each has its own name there."""
+    return [_named(score, metric) for score in scores]
+
+
+def _named(score: EpisodeScore, metric: str) -> EpisodeScore:
+    record, labels = score.record(metric), dict(score.labels)
+    if record is None or "pairing" not in labels or not isinstance(record.value, list):
+        return score
+    name = score.model
+    seats = [[name, *seat[1:]] if isinstance(seat, list) and seat[:1] == [MODEL] else seat for seat in record.value]
+    if labels.get("first") == MODEL:
+        labels["first"] = name
+    return replace(score, labels=labels, numbers={**score.numbers, metric: CorpusRecord(seats)})

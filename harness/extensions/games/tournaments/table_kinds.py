@@ -52,6 +52,10 @@ class RatingEntry(GamesEntry, total=False):
         "a number: the mean of all ratings, 1500 unless it says otherwise; or a contestant: its rating is 0, and "
         "others are differences from it",
     ]
+    seats: Annotated[
+        bool,
+        "whether ratings have a term for what a seat is worth, and where deals repeat for the luck of the deal (true)",
+    ]
     k_factor: Annotated[float, Range(gt=0, le=1_000), "with model: elo, how much a game changes; 16 by default"]
 
 
@@ -116,6 +120,7 @@ class RatingTable(Games):
     model: Model | None = None
     anchor: float | str = 1500.0
     k_factor: float | None = None
+    seats: bool = True
 
     @property
     def k(self) -> float:

@@ -106,6 +106,14 @@ class TournamentKey(SpecKey):
         """Without the rounds that a run has drawn."""
         return {key: one for key, one in value.items() if key != "drawn"}
 
+    @classmethod
+    def compared(cls, spec: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """The game and how it is played; each contestant with a name of its own, which all but the model under test
+        have."""
+        from .standings import compared
+
+        return compared(spec)
+
     def bodies(self) -> Iterable[Any]:
         """The pool."""
         return self.value.get("pool") or ()

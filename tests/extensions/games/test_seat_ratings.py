@@ -1,0 +1,110 @@
+"""Ratings of tournaments: what a seat and a deal are worth, several games, and wins that go round in a circle."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from harness.extensions.games.tournaments.ratings_model import ELO
+from harness.tables import CorpusRecord, EpisodeScore, Table, TableSpec, build
+from tests.extensions.games.test_table_ratings import METRICS, shown
+
+TRUE = {"A": 1.0, "B": 1 / 3, "C": -1 / 3, "D": -1.0}
+
+
+def tournament(
+    seed: int,
+    advantage: float = 0.0,
+    luck: float = 0.0,
+    deals: int = 20,
+    rotated: bool = True,
+    true: dict[str, float] = TRUE,
+    game: str = "",
+) -> list[EpisodeScore]:
+    """Every pair plays every deal, from both sides; the first seat is better by `advantage`, and by a deal's luck."""
+    rng = random.Random(seed)
+    dealt = [rng.gauss(0, luck) for _ in range(deals)]
+    scores = []
+    for deal, pair in itertools.product(range(deals), itertools.combinations(true, 2)):
+        for one, other in [pair, pair[::-1]] if rotated else [pair]:
+            odds = math.exp(true[one] - true[other] + advantage + dealt[deal])
+            won = float(rng.random() < odds / (1 + odds))
+            scores.append(episode(f"d{deal}", " vs ".join(pair), [(one, won), (other, 1 - won)], game))
+    return scores
+
+
+def episode(case: str, pairing: str, seats: Sequence[tuple[str, float]], game: str = "") -> EpisodeScore:
+    first = seats[0][0]
+    condition = f"{game and f'game={game},'}pairing={pairing},first={first}"
+    labels = {"model": "pool", "pairing": pairing, "first": first, **({"game": game} if game else {})}
+    record = CorpusRecord([list(seat) for seat in seats])
+    return EpisodeScore(f"{condition}/{case}/0", condition, labels, {"games/results": record})
+
+
+def made(scores: Sequence[EpisodeScore], **entry: Any) -> Table:
+    return build(TableSpec.parse({"title": "T", "kind": "rating", "of": "games/results", **entry}), scores, METRICS)
+
+
+def looked(scores: Callable[[int], list[EpisodeScore]], count: int, **entry: Any) -> tuple[float, float]:
+    """(Share of true strengths in their intervals, by how much differences are stretched), over so many tournaments."""
+    covered, stretched = 0, 0.0
+    for seed in range(count):
+        for row in made(scores(seed), **entry).rows:
+            cell, true = row.cells[0], TRUE[row.key["contestant"]]
+            covered += (cell.low or -math.inf) <= 1500 + ELO * true <= (cell.high or math.inf)
+            stretched += (cell.value - 1500) / ELO * true / sum(x * x for x in TRUE.values())
+    return covered / count / len(TRUE), stretched / count
+
+
+@pytest.mark.parametrize(("advantage", "luck"), [(2.0, 0.0), pytest.param(1.0, 2.0, marks=pytest.mark.slow)])
+def test_intervals_cover_true_strengths_also_where_seats_and_deals_matter(advantage: float, luck: float) -> None:
+    """`benchmarks/run.py ratings_seats` has more of this; the seeds are fixed."""
+    count = 3 if not luck else 12
+    covered, stretched = looked(lambda seed: tournament(seed, advantage, luck), count)
+    assert covered >= 0.9 and 0.9 < stretched < 1.15
+    covered, stretched = looked(lambda seed: tournament(seed, advantage, luck), count, seats=False)
+    assert covered < 0.7 and stretched < 0.75, "without the terms all differences shrink"
+
+
+def test_a_note_says_what_seats_and_deals_are_worth() -> None:
+    plain = " ".join(made(tournament(1, advantage=1.5, deals=4)).notes)
+    assert "Seats are worth +1" in plain and "points, in their order: ratings are those of equal seats." in plain
+    lucky = " ".join(made(tournament(1, luck=2.0)).notes)
+    assert "The luck of the deal makes a difference between two seats of ±" in lucky
+
+
+def test_seats_that_cannot_be_told_from_who_sat_in_them_have_no_term() -> None:
+    """Of two, one always sat first."""
+    scores = tournament(1, true={"A": 0.5, "B": -0.5}, rotated=False)
+    table = made(scores)
+    assert any(note.startswith("No term for seats: the games cannot tell") for note in table.notes)
+    assert shown(table) == shown(made(scores, seats=False))
+    assert not any("Seats are worth" in note for note in table.notes)
+
+
+def test_who_does_the_same_again_in_the_same_deal_is_not_lucky() -> None:
+    """Players without chance repeat themselves: four times the same games say what the games once say."""
+    once = tournament(3, advantage=1.0, deals=8)
+    again = [one for one in once for _ in range(4)]
+    ratings = [{name: one["rating"] for name, one in shown(made(scores)).items()} for scores in (once, again)]
+    assert ratings[0] == pytest.approx(ratings[1], abs=15)
+    cells = [{row.key["contestant"]: row.cells[0] for row in made(scores).rows}["A"] for scores in (once, again)]
+    widths = [cell.high - cell.low for cell in cells]
+    assert widths[1] == pytest.approx(widths[0], rel=0.15)
+
+
+def test_every_game_of_a_matrix_weighs_the_same_and_a_note_says_so() -> None:
+    """A wins at go, of which there are many games, and B at chess."""
+    go = [episode(f"g{i}", "A vs B", [("A", float(i % 5 > 0)), ("B", 0.5)], "go") for i in range(100)]
+    chess = [episode(f"c{i}", "A vs B", [("A", float(i % 5 == 0)), ("B", 0.5)], "chess") for i in range(10)]
+    table = made([*go, *chess])
+    assert shown(table)["A"]["rating"] == pytest.approx(1500, abs=1)
+    assert any("Games of 2 conditions weigh as much as each other" in note for note in table.notes)
+    apart = made([*go, *chess], rows="game")
+    by_game = {tuple(row.names): row.cells[0].value for row in apart.rows}
+    assert by_game["go", "A"] > 1600 and by_game["chess", "A"] < 1400
