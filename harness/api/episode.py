@@ -77,8 +77,10 @@ class Completion:
     """One finished model call.
 
     `…_tokens` are counts, `peer_tokens` those of `Turn.peer_texts`; `latency` is in seconds; `cost` is in USD, as a
-    user's own agent reports it. A value is None if the engine does not report it. `reasoning` never enters the
-    conversation again.
+    user's own agent reports it. A value is None if the engine does not report it.
+
+    `reasoning` enters the conversation again only in `provider_fields`: the engine's `model`, which gets them back with
+    this reply, and fields of the `message` and of each of the `tool_calls`; there null stands for `reasoning`.
 
     A call that scored texts has no text; its `likelihoods` are one `[log-likelihood, whether greedy decoding gives this
     text]` for each of them.
@@ -99,6 +101,7 @@ class Completion:
     cost: float | None = None
     likelihoods: Sequence[Sequence[float | bool]] | None = None
     tool_calls: Sequence[Mapping[str, str]] | None = None
+    provider_fields: Mapping[str, Any] | None = None
 
     @property
     def shown(self) -> str:

@@ -20,9 +20,7 @@ from harness.api import Action, Case, Move, Outcome, Protocol, Task, Turn
 MAX_BATCHES = 100_000
 """Batches after which an episode counts as one without end."""
 FAILED: Final = "the request failed"
-"""The `Move.error` of a failed request, as protocols see it."""
-_OWN_WORDS = (None, "parse", "limit")
-"""Kinds of errors that the harness puts into words itself."""
+_OWN_WORDS = (None, "parse", "limit")  # kinds of errors that the harness puts into words itself
 
 Recorded = Mapping[tuple[str, int], Move]
 """(agent, index of the agent's turn) → the move made there in an earlier attempt, maybe an `UNFINISHED` one."""
@@ -38,8 +36,6 @@ class Steps:
 
     The same moves give the same batches and the same outcome, if `rng` has the same state. The players are the agents
     that the protocol names for the case (`Protocol.possible_agents`).
-
-    Of a failed request a protocol sees that it failed, and not what the server answered: no agent may read that.
 
     Attributes:
         batch: the turns to answer now; the protocol sees all their moves at once. May be empty. None at the end.
@@ -119,7 +115,7 @@ class Steps:
 
 
 def _as_seen(move: Move) -> Move:
-    """A move as protocols see it."""
+    """A move as protocols see it: no agent may read what a server answers in an error."""
     return move if move.error_kind in _OWN_WORDS else replace(move, error=FAILED)
 
 

@@ -47,7 +47,9 @@ def played(condition: Condition, share: float) -> Iterator[str]:
 def test_no_prompt_shows_what_a_server_answers_in_an_error(name: str) -> None:
     for condition in conditions(name):
         for share in (0.5, 1.0):
-            assert [text for text in played(condition, share) if MARK in text or "Error code" in text] == [], condition.id
+            assert [text for text in played(condition, share) if MARK in text or "Error code" in text] == [], (
+                condition.id
+            )
 
 
 def test_agents_of_silo_read_that_the_request_failed() -> None:
