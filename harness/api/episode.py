@@ -117,8 +117,8 @@ class Move:
     """The result of a turn: an action, or the reason why there is none, and the model calls (none for a policy).
 
     `error_kind` is "parse" if no call gave a readable reply (the action is then the last `Parsed.fallback_action`),
-    "limit" if the spec's `limits:` allowed no further call, and otherwise the kind of an `EngineError`: its `error` is
-    what the engine says, but protocols see "the request failed", since agents must not read what a server answers.
+    "limit" if the spec's `limits:` allowed no further call, and otherwise the kind of an `EngineError`. Its `error` is
+    then for people: protocols see "the request failed".
     `dropped_fields` are fields that the last reply states and that are not part of the action.
     """
 

@@ -53,8 +53,8 @@ def extended(message: dict[str, Any], call: Completion, place: int | None, model
         place: the message's index in its conversation; None: no call of it counts.
         model: the name of the engine that plays on.
     """
-    if place is not None:
-        message = {**message, "tool_calls": messages_of(call.tool_calls or (), place)}
+    if place is not None and call.tool_calls:
+        message = {**message, "tool_calls": messages_of(call.tool_calls, place)}
     fields = call.provider_fields or {}
     if fields.get("model") != model:
         return message

@@ -131,11 +131,10 @@ class ModelPlayer:
     def _reply(self, form: Reply, call: Completion) -> None:
         """Put the model's message at the end of the thread."""
         message: dict[str, Any] = {"content": self.prefill + form.message_of(call)}
-        if call.provider_fields or (self.tools and call.tool_calls):
+        if call.provider_fields or call.tool_calls:
             from harness.runtime._tool_calls import extended  # what only such a reply needs
 
-            place = len(self.thread.messages) if self.tools and call.tool_calls else None
-            message = extended(message, call, place, self.engine.model)
+            message = extended(message, call, len(self.thread.messages) if self.tools else None, self.engine.model)
             self._unanswered = [one["id"] for one in message.get("tool_calls", ())]
         self.thread.add("assistant", **message)
 

@@ -20,7 +20,6 @@ from harness.api import Action, Case, Move, Outcome, Protocol, Task, Turn
 MAX_BATCHES = 100_000
 """Batches after which an episode counts as one without end."""
 FAILED: Final = "the request failed"
-_OWN_WORDS = (None, "parse", "limit")  # kinds of errors that the harness puts into words itself
 
 Recorded = Mapping[tuple[str, int], Move]
 """(agent, index of the agent's turn) → the move made there in an earlier attempt, maybe an `UNFINISHED` one."""
@@ -116,7 +115,7 @@ class Steps:
 
 def _as_seen(move: Move) -> Move:
     """A move as protocols see it: no agent may read what a server answers in an error."""
-    return move if move.error_kind in _OWN_WORDS else replace(move, error=FAILED)
+    return move if move.error_kind in (None, "parse", "limit") else replace(move, error=FAILED)
 
 
 def recorded_move(recorded: Recorded, turn: Turn, index: int) -> Move | None:

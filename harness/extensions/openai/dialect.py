@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from harness.api import Completion
 from harness.extensions.openai.returned import own_fields, without
+from harness.extensions.openai.strict import bounds_of, without_bounds
 
 OLD, NEW = "max_tokens", "max_completion_tokens"
 MOST_STOPS = 4
@@ -45,7 +46,8 @@ class Dialect:
         most_stops: how many stops it takes; None: as many as there are.
         fills: whether it refuses empty replies.
         beside_calls: the content of a message that has nothing but calls of tools.
-        leaves_out: fields of an assistant's message or of its calls that it has sent and does not take back.
+        leaves_out: fields of an assistant's message or of its calls that it has sent and does not take back, and
+            keywords of a schema that it does not know.
     """
 
     system: Literal["role", "merge"]
@@ -75,6 +77,8 @@ class Dialect:
             sent["stop"] = sent["stop"][: self.most_stops]
             if not sent["stop"]:
                 del sent["stop"]
+        if self.leaves_out and "response_format" in sent:
+            sent = without_bounds(sent, self.leaves_out)
         if "messages" in sent:
             sent["messages"] = self._messages(sent["messages"])
         return sent
@@ -106,7 +110,8 @@ class Dialect:
                 self.beside_calls = self.empty_reply
         if beside and beside != {self.beside_calls}:
             return True
-        refused = {name for name in own_fields(messages) if _not_taken(re.escape(name)).search(text)}
+        names = own_fields(messages) | bounds_of(sent)
+        refused = {name for name in names if _not_taken(re.escape(name)).search(text)}
         self.leaves_out |= refused
         return bool(refused)
 

@@ -27,7 +27,7 @@ from harness.engines.sampling import normalize
 from harness.engines.tool_calls import REMEDY, offered, takes_no_tools
 from harness.extensions.openai import prompt_logprobs as scoring
 from harness.extensions.openai.clients import connect
-from harness.extensions.openai.constraints import constrained
+from harness.extensions.openai.constraints import as_held, constrained
 from harness.extensions.openai.dialect import NEW, OLD, Dialect, advice
 from harness.extensions.openai.refusals import has_died, is_limit, overflows, refusal, tokens_left
 from harness.extensions.openai.replicas import KEY, AskAnotherError, Replica, Replicas, SendsKey, endpoints, public
@@ -229,7 +229,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
         body = self._body(request)
         self._requests += 1
         if not request.thread.chat:
-            return self._note(request.thread, body, await self._answer(request.thread, TEXT, body, read_text))
+            return self._note(request, body, await self._answer(request.thread, TEXT, body, read_text))
         formal = bool(request.constraint) and self.structured != "none"
         verbatim = formal or request.thread.verbatim or bool(request.prefill)
         sends = "never" if request.prefill else self.send_reasoning
@@ -237,17 +237,17 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             read_completion, constrained=verbatim, with_tools=bool(request.tools), sends=sends, model=self.model
         )
         try:
-            return self._note(request.thread, body, await self._answer(request.thread, CHAT, body, read))
+            return self._note(request, body, await self._answer(request.thread, CHAT, body, read))
         except RefusedError as error:
             if not request.prefill:
                 raise
             why = "the request begins the reply (prefill) with continue_final_message, which vLLM and SGLang know"
             raise RefusedError(f"{error}; {why}") from error
 
-    def _note(self, thread: Thread, body: Mapping[str, Any], answer: Completion) -> Completion:
+    def _note(self, request: Request, body: Mapping[str, Any], answer: Completion) -> Completion:
         """The answer, cut at the stops that were not sent to the server."""
-        self._served.check_prompt(thread, answer)
-        return self._dialect.cut(answer, body)
+        self._served.check_prompt(request.thread, answer)
+        return as_held(self._dialect.cut(answer, body), request.constraint, self.structured)
 
     async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
         """Score texts: those of one question in one request where the server takes several prompts.
