@@ -178,6 +178,8 @@ def advice(error: Exception) -> str:
             rf"\b{word}\b.{{0,80}}?(?:{_NOT_TAKEN}|does not support)|(?:{_NOT_TAKEN}).{{0,80}}?\b{word}\b", text
         ):
             return f"--gen_kwargs {word}=null leaves it out"
+    if re.search(r"reasoning_(?:content|details).{0,60}?(?:passed back|missing)|thought_signature", text):
+        return "a tool call lacks the thought that it came with: send_reasoning=tools sends it back, to the same model"
     if re.search(rf"(?:{_NOT_TAKEN}).{{0,80}}?\bseed\b|\bseed\b.{{0,80}}?(?:{_NOT_TAKEN})", text, re.IGNORECASE):
         return "--model_args send_seed=false leaves it out"
     return ""

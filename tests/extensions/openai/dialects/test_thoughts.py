@@ -259,6 +259,7 @@ def test_calls_keep_their_own_fields_where_no_thought_goes_back(tmp_path: Path, 
     with FakeOpenAI(model.answer, faults=model.faults) as server:
         done = play(tmp_path / "run", server, "arithmetic", DEBATE, **options)
     assert bool(model.refused) == bool(errors(done)) == refused
+    assert all("send_reasoning=tools sends it back" in error for error in errors(done))
 
 
 TAKES_NONE = {
