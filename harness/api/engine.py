@@ -49,7 +49,7 @@ class Thread:
         """Append one message.
 
         `role` is system, user or assistant; in a conversation with tools also tool. `more` is then what OpenAI's chat
-        API has besides the content: an assistant's `tool_calls`, a tool's `tool_call_id`.
+        API has besides the content: an assistant's `tool_calls` and `provider_fields`, a tool's `tool_call_id`.
         """
         self.messages.append({"role": role, "content": content, **more})
 

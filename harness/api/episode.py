@@ -77,8 +77,10 @@ class Completion:
     """One finished model call.
 
     `…_tokens` are counts, `peer_tokens` those of `Turn.peer_texts`; `latency` is in seconds; `cost` is in USD, as a
-    user's own agent reports it. A value is None if the engine does not report it. `reasoning` never enters the
-    conversation again.
+    user's own agent reports it. A value is None if the engine does not report it.
+
+    `reasoning` enters the conversation again only in `provider_fields`: the engine's `model`, which gets them back with
+    this reply, and fields of the `message` and of each of the `tool_calls`; there null stands for `reasoning`.
 
     A call that scored texts has no text; its `likelihoods` are one `[log-likelihood, whether greedy decoding gives this
     text]` for each of them.
@@ -104,6 +106,7 @@ class Completion:
     tool_calls: Sequence[Mapping[str, str]] | None = None
     request_digest: str | None = None
     reused_from: str | None = None
+    provider_fields: Mapping[str, Any] | None = None
 
     @property
     def shown(self) -> str:
@@ -119,7 +122,8 @@ class Move:
     """The result of a turn: an action, or the reason why there is none, and the model calls (none for a policy).
 
     `error_kind` is "parse" if no call gave a readable reply (the action is then the last `Parsed.fallback_action`),
-    "limit" if the spec's `limits:` allowed no further call, and otherwise the kind of an `EngineError`.
+    "limit" if the spec's `limits:` allowed no further call, and otherwise the kind of an `EngineError`. Its `error` is
+    then for people: protocols see "the request failed".
     `dropped_fields` are fields that the last reply states and that are not part of the action.
     """
 

@@ -11,6 +11,9 @@ them."""
 _PAIRS = tuple((f"<{name}>", f"</{name}>") for name in ELEMENTS if name in _UNASKED) + tuple(
     (marks.opening, marks.closing) for marks in THOUGHTS
 )
+_OPENED_BY_TEMPLATES = tuple(
+    (opening, closing) for opening, closing in _PAIRS if opening != "<reasoning>" and not closing[0].isalpha()
+)
 
 
 def split_reasoning(text: str, opened: bool | None = None) -> tuple[str | None, str]:
@@ -23,7 +26,7 @@ def split_reasoning(text: str, opened: bool | None = None) -> tuple[str | None, 
     Args:
         text: the reply.
         opened: whether the prompt ended with the tag `<think>`, as many templates make it; None: not known, so a
-            closing tag that nothing has opened shows it.
+            closing mark that nothing has opened shows it.
     """
     body = text.lstrip()
     if not opened:
@@ -36,9 +39,14 @@ def split_reasoning(text: str, opened: bool | None = None) -> tuple[str | None, 
             return thought.strip() or None, answer.lstrip()
     elif body.startswith(_OPEN):
         body = body[len(_OPEN) :]
-    head, close, tail = body.partition(_CLOSE)
     if opened is None:
-        opened = bool(close) and _OPEN not in head
+        found = [(body.find(closing), opening, closing) for opening, closing in _OPENED_BY_TEMPLATES]
+        ends = [(at, closing) for at, opening, closing in found if at >= 0 and opening not in body[:at]]
+        if not ends:
+            return None, text
+        at, closing = min(ends)
+        return body[:at].strip() or None, body[at + len(closing) :].lstrip()
     if not opened:
         return None, text
+    head, _, tail = body.partition(_CLOSE)
     return head.strip() or None, tail.lstrip()

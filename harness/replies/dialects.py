@@ -32,7 +32,7 @@ ELEMENTS: dict[str, str] = {
     ),
 }
 """Names of elements that hold thoughts → where they are documented."""
-NEVER_CLOSED = ("think", "thinking", "longcat_think")
+NEVER_CLOSED = ("think", "thinking", "thought", "longcat_think")
 """Those that hold thoughts even if a tag is missing: chat templates write the opening one, and replies are cut."""
 THOUGHTS: tuple[Marks, ...] = (
     Marks("[THINK]", "[/THINK]", "Magistral: huggingface.co/mistralai/Magistral-Small-2507"),

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness.api import Completion
+
 MAX_CALLS = 1000
 """Calls of one reply that are in its conversation."""
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
@@ -38,6 +40,33 @@ def messages_of(calls: Sequence[Mapping[str, str]], place: int) -> list[dict[str
         }
         messages.append({"id": name, "type": "function", "function": function})
     return messages
+
+
+def extended(message: dict[str, Any], call: Completion, place: int | None, model: str) -> dict[str, Any]:
+    """An assistant's message with the calls of its completion, and with the `provider_fields` if they are this model's.
+
+    No field of the harness's is replaced, but the content where the thought is a part of it.
+
+    Args:
+        message: its content.
+        call: the completion.
+        place: the message's index in its conversation; None: no call of it counts.
+        model: the name of the engine that plays on.
+    """
+    if place is not None and call.tool_calls:
+        message = {**message, "tool_calls": messages_of(call.tool_calls, place)}
+    fields = call.provider_fields or {}
+    if fields.get("model") != model:
+        return message
+    own = {name: call.reasoning if value is None else value for name, value in fields.get("message", {}).items()}
+    merged = {**own, **message, "content": own.get("content", message["content"])}
+    if "tool_calls" in message:
+        extras = [*fields.get("tool_calls", ()), *({} for _ in message["tool_calls"])]
+        merged["tool_calls"] = [
+            {**extra, **one, "function": {**extra.get("function", {}), **one["function"]}}
+            for one, extra in zip(message["tool_calls"], extras, strict=False)
+        ]
+    return merged
 
 
 def _json(text: str) -> str:

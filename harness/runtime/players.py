@@ -130,15 +130,13 @@ class ModelPlayer:
 
     def _reply(self, form: Reply, call: Completion) -> None:
         """Put the model's message at the end of the thread."""
-        text = self.prefill + form.message_of(call)
-        if not self.tools or not call.tool_calls:
-            self.thread.add("assistant", text)
-            return
-        from harness.runtime._tool_calls import messages_of  # what only such a reply needs
+        message: dict[str, Any] = {"content": self.prefill + form.message_of(call)}
+        if call.provider_fields or call.tool_calls:
+            from harness.runtime._tool_calls import extended  # what only such a reply needs
 
-        calls = messages_of(call.tool_calls, len(self.thread.messages))
-        self._unanswered = [one["id"] for one in calls]
-        self.thread.add("assistant", text, tool_calls=calls)
+            message = extended(message, call, len(self.thread.messages) if self.tools else None, self.engine.model)
+            self._unanswered = [one["id"] for one in message.get("tool_calls", ())]
+        self.thread.add("assistant", **message)
 
     def _answer_calls(self, results: Sequence[str] = ()) -> bool:
         """Answer each call of the last reply, as chat templates and servers want it; whether there was one."""

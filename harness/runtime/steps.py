@@ -11,14 +11,15 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from harness.api import Action, Case, Move, Outcome, Protocol, Task, Turn
 
 MAX_BATCHES = 100_000
 """Batches after which an episode counts as one without end."""
+FAILED: Final = "the request failed"
 
 Recorded = Mapping[tuple[str, int], Move]
 """(agent, index of the agent's turn) → the move made there in an earlier attempt, maybe an `UNFINISHED` one."""
@@ -83,7 +84,7 @@ class Steps:
 
     def _go_on(self, moves: list[Move] | None) -> None:
         try:
-            batch = next(self._game) if moves is None else self._game.send(moves)
+            batch = next(self._game) if moves is None else self._game.send([*map(_as_seen, moves)])
         except StopIteration as stop:
             self.batch, self.outcome = None, self._outcome(stop.value)
         else:
@@ -110,6 +111,11 @@ class Steps:
         if not isinstance(value, Outcome):
             raise TypeError(f"{self._name} returned {value!r:.80}, not an Outcome")
         return value
+
+
+def _as_seen(move: Move) -> Move:
+    """A move as protocols see it: no agent may read what a server answers in an error."""
+    return move if move.error_kind in (None, "parse", "limit") else replace(move, error=FAILED)
 
 
 def recorded_move(recorded: Recorded, turn: Turn, index: int) -> Move | None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from harness.api import Completion
 from harness.api.errors import SetupError
+from harness.extensions.openai.strict import response_format, restored
 
 _parser: Any = importlib.import_module("re._parser")  # Python's own: what it reads is what `re` would match
 _MAX_REPETITIONS = 2000
@@ -37,8 +40,15 @@ def constrained(constraint: Mapping[str, Any], how: str) -> dict[str, Any]:
             f"structured=openai holds replies to JSON schemas only, and this one needs a {_kind(constraint)}",
             hint=REMEDY,
         )
-    schema = {"name": "reply", "schema": constraint["json"], "strict": True}
-    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+    return {"response_format": response_format(constraint["json"])}
+
+
+def as_held(answer: Completion, constraint: Mapping[str, Any] | None, how: str) -> Completion:
+    """An answer in the form's own words, where the server had to be asked for a reply in others (`restored`)."""
+    if not constraint or how != "openai":
+        return answer
+    text = restored(answer.text, constraint["json"])
+    return answer if text == answer.text else replace(answer, text=text)
 
 
 def _kind(constraint: Mapping[str, Any]) -> str:

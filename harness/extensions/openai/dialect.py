@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from harness.api import Completion
+from harness.extensions.openai.returned import own_fields, without
+from harness.extensions.openai.strict import bounds_of, without_bounds
 
 OLD, NEW = "max_tokens", "max_completion_tokens"
 MOST_STOPS = 4
@@ -15,12 +17,6 @@ MOST_STOPS = 4
 _NOT_TAKEN = (
     r"not supported|unsupported|unrecognized|unknown|unexpected|not (?:permitted|allowed)|extra inputs|no longer"
 )
-# OpenAI and Azure: "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'
-# instead."; Azure before 2024-09: "Unrecognized request argument supplied: max_completion_tokens".
-_WORDS = {
-    word: re.compile(rf"\b{word}\b.{{0,80}}?(?:{_NOT_TAKEN})|(?:{_NOT_TAKEN}).{{0,80}}?\b{word}\b", re.IGNORECASE)
-    for word in (OLD, NEW)
-}
 # OpenAI: "Unsupported parameter: 'stop' is not supported with this model.", "array too long. Expected … maximum length
 # 4" with the param `stop`; Azure: "'$.stop' is invalid"; others: "at most 4 stop sequences".
 _STOPS = re.compile(r"['\"$.`]stop\b|\bstop[ _](?:sequences?|words?|strings?|parameter)", re.IGNORECASE)
@@ -29,6 +25,13 @@ _STOPS = re.compile(r"['\"$.`]stop\b|\bstop[ _](?:sequences?|words?|strings?|par
 # empty"; others: "content cannot be empty".
 _EMPTY = re.compile(
     r"non-?empty|\bempty\b|\bblank\b|either content or tool_calls|content.{0,40}?required", re.IGNORECASE
+)
+
+
+# OpenAI: "Invalid value for 'content': expected a string, got null."; servers in Python: "none is not an allowed
+# value", "Input should be a valid string"; gateways: "expected string, received null".
+_NULL = re.compile(
+    r"\bgot null\b|\bnone is not\b|valid string|\bnull\b.{0,40}?string|string.{0,40}?\bnull\b", re.IGNORECASE
 )
 
 
@@ -42,6 +45,9 @@ class Dialect:
         word: its name for the most tokens of a reply.
         most_stops: how many stops it takes; None: as many as there are.
         fills: whether it refuses empty replies.
+        beside_calls: the content of a message that has nothing but calls of tools.
+        leaves_out: fields of an assistant's message or of its calls that it has sent and does not take back, and
+            keywords of a schema that it does not know.
     """
 
     system: Literal["role", "merge"]
@@ -49,6 +55,8 @@ class Dialect:
     word: str = OLD
     most_stops: int | None = None
     fills: bool = False
+    beside_calls: str | None = None
+    leaves_out: frozenset[str] = frozenset()
     _renamed: bool = False
 
     def write(self, body: Mapping[str, Any], most: int | None) -> dict[str, Any]:
@@ -69,6 +77,8 @@ class Dialect:
             sent["stop"] = sent["stop"][: self.most_stops]
             if not sent["stop"]:
                 del sent["stop"]
+        if self.leaves_out and "response_format" in sent:
+            sent = without_bounds(sent, self.leaves_out)
         if "messages" in sent:
             sent["messages"] = self._messages(sent["messages"])
         return sent
@@ -78,10 +88,9 @@ class Dialect:
         if getattr(error, "status_code", 0) not in (400, 422, 500):
             return False
         text = f"{error} {getattr(error, 'body', '')}"[:10_000]
-        before = (self.word, self.most_stops, self.fills)
         word = next((name for name in (OLD, NEW) if name in sent), None)
         stops = len(sent.get("stop", ()))
-        if word is not None and _WORDS[word].search(text):
+        if word is not None and _not_taken(word).search(text):
             if word == self.word and not self._renamed:
                 self.word, self._renamed = NEW if word == OLD else OLD, True
             return word != self.word
@@ -89,9 +98,22 @@ class Dialect:
             if self.most_stops is None or stops <= self.most_stops:
                 self.most_stops = MOST_STOPS if stops > MOST_STOPS else 0
             return True
-        if not self.fills and any(_is_empty(one) for one in sent.get("messages", ())) and _EMPTY.search(text):
+        messages = sent.get("messages", ())
+        if self.empty_reply and any(map(_is_empty, messages)) and _EMPTY.search(text):
             self.fills = True
-        return before != (self.word, self.most_stops, self.fills)
+            return True
+        beside = {one["content"] for one in messages if _only_calls(one)}
+        if beside == {self.beside_calls}:
+            if None in beside and _NULL.search(text):
+                self.beside_calls = ""
+            elif _EMPTY.search(text):
+                self.beside_calls = self.empty_reply
+        if beside and beside != {self.beside_calls}:
+            return True
+        names = own_fields(messages) | bounds_of(sent)
+        refused = {name for name in names if _not_taken(re.escape(name)).search(text)}
+        self.leaves_out |= refused
+        return bool(refused)
 
     def cut(self, answer: Completion, body: Mapping[str, Any]) -> Completion:
         """A reply up to the first of the stops that the server was not sent."""
@@ -103,10 +125,13 @@ class Dialect:
             return answer
         at, stop = min(ends)
         kept = at + len(stop) if body.get("include_stop_str_in_output") else at
-        return replace(answer, text=answer.text[:kept], finish_reason="stop")
+        fields = answer.provider_fields
+        if fields and "content" in fields.get("message", ()):  # it is not cut
+            fields = {**fields, "message": {k: v for k, v in fields["message"].items() if k != "content"}}
+        return replace(answer, text=answer.text[:kept], finish_reason="stop", provider_fields=fields)
 
     def _messages(self, messages: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-        written = [self._message(one) if one["role"] == "assistant" and not one["content"] else one for one in messages]
+        written = [self._message(one) if one["role"] == "assistant" else one for one in messages]
         if self.system == "merge" and written and written[0]["role"] == "system":
             first, *others = written
             if others and others[0]["role"] == "user":
@@ -116,14 +141,31 @@ class Dialect:
         return written
 
     def _message(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
-        """An assistant's message without text."""
+        """An assistant's message."""
+        if self.leaves_out:
+            message = without(message, self.leaves_out)
+        if message["content"]:
+            return message
         if message.get("tool_calls"):
-            return {**message, "content": None}
+            return {**message, "content": self.beside_calls}
         return {**message, "content": self.empty_reply} if self.fills else message
+
+
+def _not_taken(word: str) -> re.Pattern[str]:
+    """What says that a server does not take a parameter or field."""
+    # OpenAI and Azure: "Unsupported parameter: 'max_tokens' is not supported with this model. Use
+    # 'max_completion_tokens' instead."; Azure before 2024-09: "Unrecognized request argument supplied:
+    # max_completion_tokens"; Groq and Cerebras: "property 'messages.2.assistant.reasoning_content' is unsupported";
+    # Mistral: {"loc": […, "assistant", "reasoning_content"], "msg": "Extra inputs are not permitted"}.
+    return re.compile(rf"\b{word}\b.{{0,80}}?(?:{_NOT_TAKEN})|(?:{_NOT_TAKEN}).{{0,80}}?\b{word}\b", re.IGNORECASE)
 
 
 def _is_empty(message: Mapping[str, Any]) -> bool:
     return message["role"] == "assistant" and not message["content"] and not message.get("tool_calls")
+
+
+def _only_calls(message: Mapping[str, Any]) -> bool:
+    return message["role"] == "assistant" and not message["content"] and bool(message.get("tool_calls"))
 
 
 def advice(error: Exception) -> str:
@@ -136,6 +178,8 @@ def advice(error: Exception) -> str:
             rf"\b{word}\b.{{0,80}}?(?:{_NOT_TAKEN}|does not support)|(?:{_NOT_TAKEN}).{{0,80}}?\b{word}\b", text
         ):
             return f"--gen_kwargs {word}=null leaves it out"
+    if re.search(r"reasoning_(?:content|details).{0,60}?(?:passed back|missing)|thought_signature", text):
+        return "a tool call lacks the thought that it came with: send_reasoning=tools sends it back, to the same model"
     if re.search(rf"(?:{_NOT_TAKEN}).{{0,80}}?\bseed\b|\bseed\b.{{0,80}}?(?:{_NOT_TAKEN})", text, re.IGNORECASE):
         return "--model_args send_seed=false leaves it out"
     return ""

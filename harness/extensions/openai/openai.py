@@ -27,10 +27,11 @@ from harness.engines.sampling import normalize
 from harness.engines.tool_calls import REMEDY, offered, takes_no_tools
 from harness.extensions.openai import prompt_logprobs as scoring
 from harness.extensions.openai.clients import check_installed, connect, no_key
-from harness.extensions.openai.constraints import constrained
+from harness.extensions.openai.constraints import as_held, constrained
 from harness.extensions.openai.dialect import NEW, OLD, Dialect, advice
 from harness.extensions.openai.refusals import has_died, is_limit, overflows, refusal, tokens_left
-from harness.extensions.openai.replicas import KEY, AskAnotherError, Replica, Replicas, SendsKey, endpoint, public
+from harness.extensions.openai.replicas import KEY, AskAnotherError, Replica, Replicas, SendsKey, endpoints, public
+from harness.extensions.openai.returned import Sends
 from harness.extensions.openai.served import Served
 from harness.extensions.openai.waits import headers_and_text, limited_for, retry_after
 from harness.extensions.openai.wire import GarbledError, read_completion, read_text, unwritable
@@ -66,6 +67,8 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             `structured_outputs`, `llama.cpp` as `json_schema` and `grammar` (both JSON, choice, regex, grammar), `none`
             not at all.
         send_seed: False for servers that refuse `seed`.
+        send_reasoning: which thoughts go back to the server: `tools` those of replies that call tools, `always` all,
+            `never` none.
         tokenizer: the model's tokenizer, a name on the hub or a folder (package transformers): counts the tokens of
             texts that pass between agents, which no server does, and encodes texts to score exactly as lm-eval does.
         max_length: tokens that the model takes, for texts to score with a tokenizer; None: what the server lists.
@@ -84,6 +87,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
     empty_reply: str = "(no reply)"
     structured: Literal["openai", "vllm", "llama.cpp", "none"] = "openai"
     send_seed: bool = True
+    send_reasoning: Sends = "tools"
     tokenizer: str | None = None
     max_length: Annotated[int, Range(ge=2)] | None = None
     extra_body: dict[str, Any] = field(default_factory=dict)
@@ -100,15 +104,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             raise SetupError(
                 "the engine openai needs model=…", hint="Name it as the server does; GET /v1/models lists."
             )
-        # People paste the whole address of the endpoint.
-        if isinstance(self.base_url, str):
-            self.base_url = endpoint(self.base_url)
-        elif self.base_url is not None:
-            self.base_url = [endpoint(url) for url in self.base_url]
-            if not self.base_url or len(set(self.base_url)) < len(self.base_url):
-                hint = "Each address is one server; leave base_url out for OpenAI's own."
-                addresses = ", ".join(map(public, self.base_url)) or "none"
-                raise SetupError(f"base_url must be different addresses, found {addresses}", hint=hint)
+        self.base_url = endpoints(self.base_url)
         self._replicas = Replicas(())
         self._key, self._requests, self._is_open, self._took_tools = "", 0, False, False
         self._scores = scoring.ScoringServer(
@@ -233,22 +229,25 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
         body = self._body(request)
         self._requests += 1
         if not request.thread.chat:
-            return self._note(request.thread, body, await self._answer(request.thread, TEXT, body, read_text))
+            return self._note(request, body, await self._answer(request.thread, TEXT, body, read_text))
         formal = bool(request.constraint) and self.structured != "none"
         verbatim = formal or request.thread.verbatim or bool(request.prefill)
-        read = partial(read_completion, constrained=verbatim, with_tools=bool(request.tools))
+        sends = "never" if request.prefill else self.send_reasoning
+        read = partial(
+            read_completion, constrained=verbatim, with_tools=bool(request.tools), sends=sends, model=self.model
+        )
         try:
-            return self._note(request.thread, body, await self._answer(request.thread, CHAT, body, read))
+            return self._note(request, body, await self._answer(request.thread, CHAT, body, read))
         except RefusedError as error:
             if not request.prefill:
                 raise
             why = "the request begins the reply (prefill) with continue_final_message, which vLLM and SGLang know"
             raise RefusedError(f"{error}; {why}") from error
 
-    def _note(self, thread: Thread, body: Mapping[str, Any], answer: Completion) -> Completion:
+    def _note(self, request: Request, body: Mapping[str, Any], answer: Completion) -> Completion:
         """The answer, cut at the stops that were not sent to the server."""
-        self._served.check_prompt(thread, answer)
-        return self._dialect.cut(answer, body)
+        self._served.check_prompt(request.thread, answer)
+        return as_held(self._dialect.cut(answer, body), request.constraint, self.structured)
 
     async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
         """Score texts: those of one question in one request where the server takes several prompts.

@@ -269,6 +269,20 @@ def endpoint(url: Any) -> str:
     return url.rstrip("/").removesuffix("/completions").removesuffix("/chat")
 
 
+def endpoints(urls: str | list[str] | None) -> str | list[str] | None:
+    """What `base_url` says, each address as its base: people paste the whole address of the endpoint. Raises
+    `SetupError` for what are not different addresses."""
+    if urls is None or isinstance(urls, str):
+        return urls if urls is None else endpoint(urls)
+    bases = [endpoint(url) for url in urls]
+    if not bases or len(set(bases)) < len(bases):
+        hint = "Each address is one server; leave base_url out for OpenAI's own."
+        raise SetupError(
+            f"base_url must be different addresses, found {', '.join(map(public, bases)) or 'none'}", hint=hint
+        )
+    return bases
+
+
 def public(url: str) -> str:
     """An address without what may be secret in it."""
     parts = urlsplit(url)

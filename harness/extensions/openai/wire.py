@@ -10,6 +10,7 @@ from harness.api import Completion
 from harness.api.errors import RefusedError
 from harness.engines.reasoning import split_reasoning
 from harness.engines.tool_calls import calls_of, storable
+from harness.extensions.openai.returned import Sends, returned, thought_of
 
 
 class GarbledError(Exception):
@@ -36,7 +37,14 @@ def unwritable(body: Mapping[str, Any]) -> RefusedError | None:
     return None
 
 
-def read_completion(data: Any, latency: float, constrained: bool = False, with_tools: bool = False) -> Completion:
+def read_completion(
+    data: Any,
+    latency: float,
+    constrained: bool = False,
+    with_tools: bool = False,
+    sends: Sends = "never",
+    model: str = "",
+) -> Completion:
     """A chat completion's JSON as a Completion.
 
     Args:
@@ -45,6 +53,8 @@ def read_completion(data: Any, latency: float, constrained: bool = False, with_t
         constrained: the reply was held to a form from its first token, or counts as it is written, so tags of reasoning
             in it are its content.
         with_tools: the model could call tools; else no call of it counts.
+        sends: the thoughts of which replies go back to the server (`returned`).
+        model: the engine's name for the model to which they go back.
 
     Raises:
         GarbledError: if there is no choice with a message in it, or it is the failure of a server and no answer.
@@ -58,16 +68,15 @@ def read_completion(data: Any, latency: float, constrained: bool = False, with_t
     text = _text(content)
     if not text and isinstance(message.get("refusal"), str):
         text = message["refusal"]
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
-    if not isinstance(reasoning, str):
+    reasoning = thought_of(message)
+    if reasoning is None:
         reasoning, text = (None, text) if constrained else split_reasoning(text)
+    text, reasoning = storable(text), storable(reasoning) if reasoning else None
+    calls = calls_of(message.get("tool_calls")) if with_tools else None
+    fields = returned(message, sends, reasoning, text) if calls or sends == "always" else None
+    fields = {"model": model, **fields} if fields else None
     return _answer(
-        data,
-        choice,
-        text=storable(text),
-        reasoning=storable(reasoning) if reasoning else None,
-        latency=latency,
-        tool_calls=calls_of(message.get("tool_calls")) if with_tools else None,
+        data, choice, text=text, reasoning=reasoning, latency=latency, tool_calls=calls, provider_fields=fields
     )
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from harness.api import Action, Completion, Move, Outcome, Policy, Protocol, Request, Turn
-from harness.api.errors import EngineFatalError, StorageError
+from harness.api.errors import EngineFatalError, RequestError, StorageError
 from harness.engines.mock import Mock
 from harness.runtime import steps
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer, Player, PolicyPlayer
-from harness.runtime.steps import Steps, by_turn, drive
+from harness.runtime.steps import FAILED, Steps, by_turn, drive
 from harness.storage import UNFINISHED
 from tests.helpers.toy import TOY
 
@@ -96,6 +96,30 @@ def test_answers_beside_a_failure_are_recorded() -> None:
     with pytest.raises(EngineFatalError):
         asyncio.run(play(game, failing({"S0": EngineFatalError("dead")}), {}, lambda *what: new.append(what[-1].agent)))
     assert sorted(new) == ["S1", "S2"]
+
+
+def test_a_protocol_sees_that_a_request_failed_and_the_journal_why() -> None:
+    seen: list[Move] = []
+
+    class Spied(type(rounds())):  # type: ignore[misc]
+        def play(self, *episode: Any) -> Any:
+            inner = super().play(*episode)
+            try:
+                batch = next(inner)
+                while True:
+                    moves = yield batch
+                    seen.extend(moves)
+                    batch = inner.send(moves)
+            except StopIteration as stop:
+                return stop.value
+
+    new: list[Move] = []
+    players = {**failing({"S0": RequestError("Error code: 503 - busy")}), "S1": model("S1", lambda request: "?")}
+    game = Steps(Spied(rounds=1), TASK, CASE, random.Random(0))
+    asyncio.run(play(game, players, {}, lambda *what: new.append(what[-1])))
+    by_agent = [{move.agent: move for move in moves} for moves in (seen, new)]
+    assert [moves.pop("S0").error for moves in by_agent] == [FAILED, "Error code: 503 - busy"]
+    assert by_agent[0] == by_agent[1] and by_agent[0]["S1"].error_kind == "parse"
 
 
 def test_what_is_recorded_is_asked_for_no_more_and_goes_on_where_it_stopped() -> None:

@@ -284,9 +284,6 @@ def test_conditions_that_have_no_error_of_their_own_are_one_sample(strata: list[
     size = min(map(len, strata))
     parts: list[list[tuple[Hashable, float]]] = [[("alone", 0.25)] * size]
     parts += [[(key, x) for key, x in stratum[:size]] for stratum in strata]
-        [("alone", 0.25)] * size,
-        *([(key, x) for key, x in stratum[:size]] for stratum in strata),
-    ]
     pooled, found = [x for stratum in parts for x in stratum], stats.clustered(parts)
     assert found.one_sample
     assert found.stderr == pytest.approx(stats.clustered([pooled]).stderr, abs=1e-9)

@@ -97,11 +97,15 @@ def test_sampling_words_and_seed_arrive() -> None:
     [
         (
             "openai",
-            {"json": {"type": "object"}},
+            {"json": {"type": "object", "properties": {}}},
             {
                 "response_format": {
                     "type": "json_schema",
-                    "json_schema": {"name": "reply", "schema": {"type": "object"}, "strict": True},
+                    "json_schema": {
+                        "name": "reply",
+                        "schema": {"type": "object", "properties": {}, "required": [], "additionalProperties": False},
+                        "strict": True,
+                    },
                 }
             },
         ),

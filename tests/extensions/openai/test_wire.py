@@ -207,6 +207,13 @@ def test_retry_after_as_a_date_to_come() -> None:
         ("[THINK]hm[/THINK]Yes", ("hm", "Yes")),
         ("<reasoning>hm</reasoning>\nYes", ("hm", "Yes")),
         ("<thinking>\nhm", ("hm", "")),
+        ("hm</thought>\nYes", ("hm", "Yes")),
+        ("hm[/THINK]Yes</think>", ("hm", "Yes</think>")),
+        ("hm◁/think▷Yes", ("hm", "Yes")),
+        ("hm</seed:think>Yes", ("hm", "Yes")),
+        ("Sure. Here is my response: Yes", (None, "Sure. Here is my response: Yes")),
+        ("A prompt asked for it.</reasoning>Yes", (None, "A prompt asked for it.</reasoning>Yes")),
+        ("Say <thought> and </thought>.", (None, "Say <thought> and </thought>.")),
         ("◁think▷hm◁/think▷Yes", ("hm", "Yes")),
         ("<|begin_of_thought|>hm<|end_of_thought|>Yes", ("hm", "Yes")),
         (
