@@ -29,7 +29,7 @@ QUESTIONS = (
     "Give me advice for a job interview.", "How do plants grow?",
 )  # fmt: skip
 AGAIN = "Say more about it."
-SAMPLING = {"temperature": 0.0, "max_tokens": 24}
+SAMPLING = {"temperature": 0.0, "max_tokens": 16}
 Talk = tuple[str, str]
 
 
