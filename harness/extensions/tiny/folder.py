@@ -9,12 +9,15 @@ for, as float32.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import sys
 import tempfile
 from pathlib import Path
 
 from harness.api.errors import SetupError
 from harness.extensions.tiny import weights
+
+_PACKAGES = ("torch", "transformers", "gguf", "accelerate")
 
 
 def make(folder: Path, file: Path | None = None) -> Path:
@@ -31,13 +34,12 @@ def make(folder: Path, file: Path | None = None) -> Path:
         return folder
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SetupError(f"{folder} is there, and is no model", hint="Name a new folder.")
-    try:
-        import accelerate  # noqa: F401  # transformers asks for both in the middle of its work
-        import gguf  # noqa: F401
-        from transformers import AutoModelForCausalLM, AutoTokenizer
-    except ImportError as error:
-        hint = "pip install torch transformers gguf accelerate"
-        raise SetupError(f"the folder needs the package {error.name}", hint=hint) from error
+    # transformers itself asks for the last two in the middle of its work.
+    if lacking := [name for name in _PACKAGES if importlib.util.find_spec(name) is None]:
+        hint = f"pip install {' '.join(_PACKAGES)}"
+        raise SetupError(f"the folder needs packages that are not installed: {', '.join(lacking)}", hint=hint)
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
     file = (file or weights.get()).absolute()
     names = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
     tokenizer = AutoTokenizer.from_pretrained(**names)

@@ -20,7 +20,7 @@ import harness
 from harness.engines.child_reaper import ChildReaper
 from harness.extensions.openai.openai import OpenAI
 from harness.extensions.tiny import weights
-from tests.helpers.small_families import FAMILIES, PANEL, QUESTIONS, SHORT, check_played, families, moves
+from tests.helpers.small_families import FAMILIES, PANEL, QUESTIONS, SHORT, check_heard, check_played, families, moves
 
 pytestmark = pytest.mark.tiny
 ROOT = Path(__file__).resolve().parents[3]
@@ -67,20 +67,16 @@ def ask(address: str, path: str, body: Mapping[str, Any]) -> Any:
 def test_a_spec_of_the_family_is_played_and_read(family: str, address: str, tmp_path: Path) -> None:
     spec, overrides = FAMILIES[family]
     play(address, spec, tmp_path / "run", "structured_output=true", *overrides)
-    check_played(tmp_path / "run")
+    check_played(tmp_path / "run", family)
 
 
-@pytest.mark.parametrize(
-    "protocol", [{"use": "darkforest", "disclosure": "answers"}, {"use": "discussion", "max_rounds": 1}]
-)
-def test_a_panel_reads_one_another(protocol: dict[str, Any], address: str, tmp_path: Path) -> None:
-    spec = {**PANEL, "protocol": {**protocol, "agents": 2}}
-    [score] = play(address, spec, tmp_path / "run", log_samples=True).scores
-    assert (score.numbers["calls"] or 0) >= 3 and (score.numbers["peer_text"] or 0) > 0
-    sample = json.loads((tmp_path / "run" / "samples.jsonl").read_text("utf-8").splitlines()[0])
-    first = {move["s"]: move["calls"][0]["text"] for move in reversed(moves(tmp_path / "run"))}
-    prompts = " ".join(m["content"] for t in sample["threads"].values() for m in t if m["role"] == "user")
-    assert any(text.strip().split("\n")[0][:40] in prompts for text in first.values() if text.strip())
+@pytest.mark.parametrize("protocol", ["darkforest", "discussion"])
+def test_a_panel_reads_one_another(protocol: str, address: str, tmp_path: Path) -> None:
+    how = {"darkforest": {"disclosure": "reasoning_summary"}, "discussion": {"max_rounds": 1}}[protocol]
+    spec = {**PANEL, "protocol": {"use": protocol, "agents": 2, **how}}
+    [score] = play(address, spec, tmp_path / "run").scores
+    assert score.numbers["calls"] == {"darkforest": 3, "discussion": 4}[protocol]
+    check_heard(tmp_path / "run")
 
 
 def test_an_environment_of_pettingzoo_takes_its_actions(address: str, tmp_path: Path) -> None:
@@ -121,15 +117,13 @@ def test_tokens_are_those_that_the_server_counts(address: str, tmp_path: Path) -
         assert call["output_tokens"] == len(said) + 1  # the end of the turn is a token too
 
 
-def test_tools_stand_in_the_prompt_and_a_call_or_a_text_is_read(address: str, tmp_path: Path) -> None:
-    """The model's chat template has no tools: llama.cpp's server then describes them in words of its own."""
-    conditions = ("matrix.condition=[chain]", "structured_output=false")
-    play(address, "tiny", tmp_path / "plain", *conditions)
-    play(address, "tiny", tmp_path / "tools", *conditions, "reply_via=tool_calls")
-    plain, tools = (moves(tmp_path / name)[0]["calls"][0] for name in ("plain", "tools"))
-    assert tools["input_tokens"] > plain["input_tokens"]
-    played = moves(tmp_path / "tools")
-    assert all(call.get("tool_calls") or call["text"] for move in played for call in move["calls"])
+def test_a_request_with_tools_is_answered_and_read(address: str, tmp_path: Path) -> None:
+    """The model's chat template has no tools, so that llama.cpp's server leaves them out: its texts are read."""
+    play(
+        address, "tiny", tmp_path / "run", "matrix.condition=[chain]", "structured_output=false", "reply_via=tool_calls"
+    )
+    played = moves(tmp_path / "run")
+    assert len(played) == 4 and len({move["a"] for move in played}) == 1, "a word goes along the line"
 
 
 def test_calls_that_are_shared_are_asked_once(address: str, tmp_path: Path) -> None:
@@ -168,9 +162,9 @@ def test_the_model_judges_answers(address: str, tmp_path: Path) -> None:
 def test_blame_by_the_model_finds_who_broke_the_chain(address: str, tmp_path: Path) -> None:
     """A script says another word in the chain; with the model in its place, which passes words on, the chain holds."""
     act = "'TIGER' if view.the_one_before_you_said != 'TIGER' else 'RIVER'"
-    liar = json.dumps({"name": "liar", "agents": ["Agent-2"], "policy": {"use": "expression", "act": act}})
+    liar = json.dumps({"agents": ["Agent-2"], "policy": {"use": "expression", "act": act}})
     [score] = play(address, "tiny", tmp_path / "run", "matrix.condition=[chain]", f"agents.other={liar}").scores
-    assert score.numbers["score"] == 0.75
+    assert score.numbers["score"] == 0.5
     arguments = f"base_url={address}/v1,model={weights.SMOLLM2.name},structured=llama.cpp"
     command = [
         sys.executable,

@@ -11,7 +11,7 @@ from harness.api import Thread
 from harness.engines.likelihoods import Continuation, LikelihoodRequest
 from harness.runtime.runner import BudgetReachedError
 from tests.conftest import Driven
-from tests.helpers.small_families import FAMILIES, PANEL, SHORT, check_played, families, moves, replies
+from tests.helpers.small_families import FAMILIES, PANEL, SHORT, check_heard, check_played, families, moves, replies
 
 pytestmark = pytest.mark.vllm
 PAIRS = (
@@ -28,7 +28,7 @@ def test_a_spec_of_the_family_is_played_and_read(family: str, small_engine: Driv
     spec, overrides = FAMILIES[family]
     run = small_engine.play(spec, tmp_path / "run", *SHORT, "structured_output=true", *overrides, limit=1)
     assert run.scores and not run.failed
-    check_played(tmp_path / "run")
+    check_played(tmp_path / "run", family)
     again = run.meta["engines"]["model"]["asked_again"]
     assert 0 < again["asked"] == again["equal"], "the engine is deterministic"
     if family == "world":
@@ -37,8 +37,8 @@ def test_a_spec_of_the_family_is_played_and_read(family: str, small_engine: Driv
 
 def test_a_panel_reads_one_another(small_engine: Driven, tmp_path: Path) -> None:
     [score] = small_engine.play(PANEL, tmp_path / "run", *SHORT).scores
-    assert score.numbers["calls"] == 4 and (score.numbers["peer_text"] or 0) > 0
-    assert {call["finish_reason"] for move in moves(tmp_path / "run") for call in move["calls"]} <= {"stop", "length"}
+    assert score.numbers["calls"] == 4
+    check_heard(tmp_path / "run")
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_replies(small_engine: Driven, tmp_path: Path) -> None:
