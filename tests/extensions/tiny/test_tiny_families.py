@@ -52,7 +52,7 @@ def play(
     how: dict[str, Any] = {"limit": 1, **options}
     run = harness.evaluate(spec, engine, overrides=(*(SHORT if short else ()), *overrides), output_path=folder, **how)
     assert run.meta["status"] == "finished" and run.scores and not run.failed
-    assert sum(score.numbers.get("engine_errors") or 0 for score in run.scores) == 0
+    assert not any(score.numbers.get("engine_errors") for score in run.scores)
     return run
 
 
@@ -72,7 +72,7 @@ def test_a_spec_of_the_family_is_played_and_read(family: str, address: str, tmp_
 
 @pytest.mark.parametrize("protocol", ["darkforest", "discussion"])
 def test_a_panel_reads_one_another(protocol: str, address: str, tmp_path: Path) -> None:
-    how = {"darkforest": {"disclosure": "reasoning_summary"}, "discussion": {"max_rounds": 1}}[protocol]
+    how: dict[str, Any] = {"disclosure": "reasoning_summary"} if protocol == "darkforest" else {"max_rounds": 1}
     spec = {**PANEL, "protocol": {"use": protocol, "agents": 2, **how}}
     [score] = play(address, spec, tmp_path / "run").scores
     assert score.numbers["calls"] == {"darkforest": 3, "discussion": 4}[protocol]
@@ -144,7 +144,7 @@ def test_calls_that_are_shared_are_asked_once(address: str, tmp_path: Path) -> N
 def test_the_model_judges_answers(address: str, tmp_path: Path) -> None:
     judge = OpenAI(model=weights.SMOLLM2.name, base_url=f"{address}/v1", structured="llama.cpp")
     metric = {"use": "judge", "name": "helpfulness", "generation_kwargs": {"temperature": 0.0, "max_tokens": 24}}
-    spec = {"name": "judged", "task": "open_questions", "protocol": "single", "prompts": "qa/standard"}
+    spec: dict[str, Any] = {"name": "judged", "task": "open_questions", "protocol": "single", "prompts": "qa/standard"}
     spec["metrics"] = [metric, {**metric, "name": "unrated", "of": "missing"}]
     [score] = play(address, spec, tmp_path / "run", judge=judge).scores
     rating, unrated = score.numbers["helpfulness"], score.numbers["unrated"]
@@ -159,28 +159,18 @@ def test_the_model_judges_answers(address: str, tmp_path: Path) -> None:
     assert answer
 
 
-def test_blame_by_the_model_finds_who_broke_the_chain(address: str, tmp_path: Path) -> None:
-    """A script says another word in the chain; with the model in its place, which passes words on, the chain holds."""
+def test_blame_asks_the_model_what_follows_from_another_move(address: str, tmp_path: Path) -> None:
+    """A script says another word in the chain, and the model behind it passes that on. With the right word in its
+    place the model is asked again, and the chain holds."""
     act = "'TIGER' if view.the_one_before_you_said != 'TIGER' else 'RIVER'"
     liar = json.dumps({"agents": ["Agent-2"], "policy": {"use": "expression", "act": act}})
     [score] = play(address, "tiny", tmp_path / "run", "matrix.condition=[chain]", f"agents.other={liar}").scores
     assert score.numbers["score"] == 0.5
-    arguments = f"base_url={address}/v1,model={weights.SMOLLM2.name},structured=llama.cpp"
-    command = [
-        sys.executable,
-        "-m",
-        "harness",
-        "blame",
-        str(tmp_path / "run"),
-        "--metric",
-        "score",
-        "--reference",
-        "model",
-    ]
-    command += ["--model", "openai", "--model_args", arguments]
+    command = [sys.executable, "-m", "harness", "blame", str(tmp_path / "run"), "--metric", "score"]
+    command += ["--reference", "{use: expression, act: view.the_one_before_you_said}", "--model", "openai"]
+    command += ["--model_args", f"base_url={address}/v1,model={weights.SMOLLM2.name},structured=llama.cpp"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    assert "Agent-2" in done.stdout
     [found] = json.loads((tmp_path / "run" / "blame.json").read_text("utf-8"))["found"].values()
     [episode] = found["episodes"].values()
     assert {move["agent"] for move in episode["decisive"]} == {"Agent-2"}
