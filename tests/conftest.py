@@ -140,6 +140,7 @@ class Lent(Engine):
 
     def __init__(self, engine: VLLM, loop: asyncio.AbstractEventLoop) -> None:
         self._engine, self._loop = engine, loop
+        self.deterministic = engine.deterministic
 
     @property
     def model(self) -> str:
@@ -185,6 +186,22 @@ def vllm_engine(tiny_model: Path) -> Iterator[Driven]:
 def roomy_engine(tiny_model: Path) -> Iterator[Driven]:
     """Another one, with all the context that the tiny model has: for whole specs."""
     yield from _started(pretrained=str(tiny_model), enforce_eager=True)
+
+
+@pytest.fixture(scope="session")
+def small_model() -> Path:
+    """The folder of a small real model (needs gguf and accelerate too): made once, and kept in the user's cache."""
+    from harness.extensions.tiny import folder, weights
+    from harness.storage.files import cache_folder
+
+    return folder.make(cache_folder() / "models" / weights.SMOLLM2.name)
+
+
+@pytest.fixture(scope="session")
+def small_engine(small_model: Path) -> Iterator[Driven]:
+    """vLLM with the small real model."""
+    arguments = {**VLLM_ARGS, "dtype": "float32", "deterministic": True, "max_num_seqs": None}
+    yield from _started(pretrained=str(small_model), **arguments)
 
 
 def _started(**arguments: Any) -> Iterator[Driven]:

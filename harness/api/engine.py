@@ -120,6 +120,8 @@ class Engine(ABC):
         any_request: whether `complete` answers requests of every kind, as a recording does: it has every `Ability`.
         queues_unseen: whether its requests may wait in a queue that it does not see, as at a server. The run's gate
             then finds out how many at once make it faster, unless `width` says it.
+        deterministic: whether it is to give the same replies again. A run then asks it a sample of its requests a
+            second time at its end, and records whether the replies were the same.
 
     Raises:
         ContextLengthError, RefusedError, RequestError: for one request.
@@ -133,6 +135,7 @@ class Engine(ABC):
     confined: ClassVar[bool] = False
     any_request: ClassVar[bool] = False
     queues_unseen: ClassVar[bool] = False
+    deterministic: bool = False
 
     @property
     @abstractmethod

@@ -107,6 +107,8 @@ class Episodes:
                     await asyncio.gather(*tasks, return_exceptions=True)
                 self._check_end()
                 has_more = extend()
+            for repeats in filter(None, [gate.repeats for gate in self.gates.values()]):
+                await repeats.ask_again()
 
     def _in_flight(self) -> int:
         """Requests that a stop had better wait for: not those to people, or of engines that others have to make room

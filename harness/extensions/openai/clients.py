@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,12 +15,6 @@ def check_installed() -> None:
     """Raise `SetupError` if there is no package `openai`; it is not imported."""
     if not is_installed("openai"):
         raise _missing("No module named 'openai'")
-
-
-def no_key(variable: str) -> SetupError:
-    """The error where a provider's key is missing."""
-    hint = f"Set it, name another one with api_key_env=, or point base_url= at your own server.\n  export {variable}=…"
-    return SetupError(f"no API key: the environment variable {variable} is not set", hint=hint)
 
 
 def _missing(why: object) -> SetupError:
@@ -59,3 +54,18 @@ def connect(urls: Sequence[str | None], key: Callable[[], str], timeout: float) 
         )
         for url, transport in zip(urls, transports, strict=True)
     ]
+
+
+def read_key(variable: str, own_server: bool) -> str:
+    """The key in an environment variable, "" for none. Raises `SetupError` where the provider needs one.
+
+    `own_server`: whether an address was given.
+    """
+    key = os.environ.get(variable, "")
+    if not key and not own_server and not os.environ.get("OPENAI_BASE_URL"):
+        raise SetupError(
+            f"no API key: the environment variable {variable} is not set",
+            hint=f"Set it, name another one with api_key_env=, or point base_url= at your own server.\n"
+            f"  export {variable}=…",
+        )
+    return key

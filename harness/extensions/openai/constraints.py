@@ -63,7 +63,7 @@ def _for_llama(constraint: Mapping[str, Any]) -> dict[str, Any]:
         return {"grammar": constraint["grammar"]}
     if "choice" in constraint:
         return {"grammar": f"root ::= {' | '.join(map(gbnf_string, constraint['choice']))}"}
-    return {"grammar": f"root ::= {gbnf(constraint['regex'])}"}
+    return {"grammar": gbnf(constraint["regex"])}
 
 
 def gbnf_string(text: str) -> str:
@@ -72,13 +72,18 @@ def gbnf_string(text: str) -> str:
 
 
 def gbnf(pattern: str) -> str:
-    """A regular expression as a grammar in GBNF, llama.cpp's own form: it matches the same whole texts.
+    """A regular expression as a grammar in GBNF, llama.cpp's own form: its `root` matches the same whole texts.
+
+    What is repeated and holds repetitions itself is a rule of its own: llama.cpp multiplies the numbers of those within
+    one rule, and refuses a product of 2,000.
 
     Raises:
         SetupError: the pattern has what no grammar can say, such as a look-ahead or a back-reference.
     """
     try:
-        return _sequence(_parser.parse(pattern))
+        rules: list[str] = []
+        root = _sequence(_parser.parse(pattern), rules)
+        return "\n".join([f"root ::= {root}", *rules])
     except _parser.error as error:
         raise SetupError(f"no regular expression: {error}: {pattern[:200]!r}", hint=REMEDY) from None
     except LookupError as error:
@@ -88,7 +93,8 @@ def gbnf(pattern: str) -> str:
         ) from None
 
 
-def _sequence(parts: Iterable[tuple[Any, Any]]) -> str:
+def _sequence(parts: Iterable[tuple[Any, Any]], rules: list[str]) -> str:
+    """The right side of a rule; `rules` gets those that it names."""
     texts: list[str] = []
     literal = ""
     for kind, value in parts:
@@ -98,13 +104,16 @@ def _sequence(parts: Iterable[tuple[Any, Any]]) -> str:
         if literal:
             texts.append(gbnf_string(literal))
             literal = ""
-        texts.append(_PARTS[str(kind)](value))
+        texts.append(_PARTS[str(kind)](value, rules))
     return " ".join(filter(None, [*texts, gbnf_string(literal) if literal else ""])) or '""'
 
 
-def _repetition(value: tuple[int, Any, Any]) -> str:
+def _repetition(value: tuple[int, Any, Any], rules: list[str]) -> str:
     low, high, item = value
-    one = f"({_sequence(item)})"
+    one = f"({_sequence(item, rules)})"
+    if "_REPEAT" in str(item):
+        rules.append(f"r{len(rules)} ::= {one}")
+        one = f"r{len(rules) - 1}"
     if high is _parser.MAXREPEAT:
         return {0: f"{one}*", 1: f"{one}+"}.get(low, f"{one}{{{low},}}")
     parts = []
@@ -135,14 +144,14 @@ _ITEMS: Mapping[str, Callable[[Any], str]] = {
     "CATEGORY": lambda value: _CATEGORIES[str(value)],
 }
 """Parts of a class of characters, by Python's names."""
-_PARTS: Mapping[str, Callable[[Any], str]] = {
-    "NOT_LITERAL": lambda value: f"[^{_in_class(value)}]",
-    "ANY": lambda value: "[^\\n]",
-    "IN": _one_of,
-    "BRANCH": lambda value: f"({' | '.join(map(_sequence, value[1]))})",
-    "SUBPATTERN": lambda value: f"({_sequence(value[-1])})",
+_PARTS: Mapping[str, Callable[[Any, list[str]], str]] = {
+    "NOT_LITERAL": lambda value, rules: f"[^{_in_class(value)}]",
+    "ANY": lambda value, rules: "[^\\n]",
+    "IN": lambda value, rules: _one_of(value),
+    "BRANCH": lambda value, rules: f"({' | '.join(_sequence(branch, rules) for branch in value[1])})",
+    "SUBPATTERN": lambda value, rules: f"({_sequence(value[-1], rules)})",
     "MAX_REPEAT": _repetition,
     "MIN_REPEAT": _repetition,
-    "AT": lambda value: {"AT_BEGINNING": "", "AT_END": ""}[str(value)],
+    "AT": lambda value, rules: {"AT_BEGINNING": "", "AT_END": ""}[str(value)],
 }
 """Parts of an expression, by Python's names."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -26,7 +25,7 @@ from harness.engines.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.engines.sampling import normalize
 from harness.engines.tool_calls import REMEDY, offered, takes_no_tools
 from harness.extensions.openai import prompt_logprobs as scoring
-from harness.extensions.openai.clients import check_installed, connect, no_key
+from harness.extensions.openai.clients import check_installed, connect, read_key
 from harness.extensions.openai.constraints import as_held, constrained
 from harness.extensions.openai.dialect import NEW, OLD, Dialect, advice
 from harness.extensions.openai.refusals import has_died, is_limit, overflows, refusal, tokens_left
@@ -73,6 +72,8 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             texts that pass between agents, which no server does, and encodes texts to score exactly as lm-eval does.
         max_length: tokens that the model takes, for texts to score with a tokenizer; None: what the server lists.
         extra_body: sent with every request as it is.
+        deterministic: ask for the same replies again: seeds are sent, and llama.cpp's server (`structured`) gets one
+            request at a time and reuses no prompt. At its end a run asks a sample again and records whether that held.
     """
 
     model: str = ""  # a default, because a field without one cannot stand for the interface's property
@@ -91,6 +92,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
     tokenizer: str | None = None
     max_length: Annotated[int, Range(ge=2)] | None = None
     extra_body: dict[str, Any] = field(default_factory=dict)
+    deterministic: bool = False
 
     queues_unseen: ClassVar[bool] = True
     replica: ClassVar[type[Replica]] = Replica
@@ -104,6 +106,10 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             raise SetupError(
                 "the engine openai needs model=…", hint="Name it as the server does; GET /v1/models lists."
             )
+        if self.deterministic and not self.send_seed:
+            raise SetupError("deterministic=true needs seeds, and send_seed=false sends none", hint="Leave one out.")
+        if self.deterministic and self.structured == "llama.cpp":
+            self.max_connections, self.extra_body = 1, {"cache_prompt": False, **self.extra_body}
         self.base_url = endpoints(self.base_url)
         self._replicas = Replicas(())
         self._key, self._requests, self._is_open, self._took_tools = "", 0, False, False
@@ -188,9 +194,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
         return [self.replica(name, client, self.max_connections) for name, client in made]
 
     def _check_key(self) -> str:
-        self._key = os.environ.get(self.api_key_env, "")
-        if not self._key and not self.base_url and not os.environ.get("OPENAI_BASE_URL"):
-            raise no_key(self.api_key_env)
+        self._key = read_key(self.api_key_env, bool(self.base_url))
         return self._key
 
     async def _probe(self, replica: Replica) -> SetupError | None:

@@ -19,6 +19,7 @@ from harness.extensions.openai.openai import OpenAI
 from harness.extensions.tiny import weights
 from harness.plugins.manifests import is_installed
 
+_SLOTS = 8
 _PATIENCE = 10.0
 """Seconds that the server has to end."""
 
@@ -32,17 +33,20 @@ class Tiny(Engine, CallsTools, ContinuesText):
 
     Args:
         file: a GGUF file to play instead.
-        slots: how many requests the server works on at once.
+        slots: how many requests the server works on at once; None: 8, or 1 if `deterministic`.
         window: tokens of each of them, prompt and reply together.
         threads: of the CPU; None: one for each core that this process may use.
         start_timeout: seconds that the server has to load the model.
+        deterministic: the same replies again, whatever else is asked: one request at a time, and each is computed from
+            its first token. At its end a run asks a sample again and records whether that held.
     """
 
     file: str | None = None
-    slots: Annotated[int, Range(ge=1, le=256)] = 8
+    slots: Annotated[int, Range(ge=1, le=256)] | None = None
     window: Annotated[int, Range(ge=64)] = 4096
     threads: Annotated[int, Range(ge=1)] | None = None
     start_timeout: Annotated[float, Range(gt=0)] = 120.0
+    deterministic: bool = False
 
     incidental: ClassVar[frozenset[str]] = frozenset({"slots", "threads", "start_timeout"})
     location: ClassVar[frozenset[str]] = frozenset({"file"})
@@ -56,6 +60,11 @@ class Tiny(Engine, CallsTools, ContinuesText):
         self._digest: str | None = None
         self._output: Path | None = None
         self._opened = contextlib.ExitStack()
+        if self.deterministic and self.slots not in (None, 1):
+            hint = "Leave slots= out, or deterministic=."
+            raise SetupError(
+                f"deterministic=true answers one request at a time, and slots={self.slots} is more", hint=hint
+            )
         if self.file is not None and not Path(self.file).is_file():
             raise SetupError(f"there is no file {self.file}", hint="file= is a model in llama.cpp's format, *.gguf.")
 
@@ -82,7 +91,12 @@ class Tiny(Engine, CallsTools, ContinuesText):
             file = Path(self.file).absolute() if self.file else await asyncio.to_thread(weights.get)
             address = await self._serve(file)
             self._client = OpenAI(
-                model=self.model, base_url=f"{address}/v1", structured="llama.cpp", api_key_env="", max_retries=1
+                model=self.model,
+                base_url=f"{address}/v1",
+                structured="llama.cpp",
+                api_key_env="",
+                max_retries=1,
+                deterministic=self.deterministic,
             )
             await self._client.start()
         except BaseException:
@@ -93,7 +107,7 @@ class Tiny(Engine, CallsTools, ContinuesText):
         """Start the server; returns its address."""
         threads = self.threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else self.threads
         program = Path(__file__).with_name("serve.py")
-        numbers = (self.slots, self.window, threads or os.cpu_count() or 1)
+        numbers = (self.width, self.window, threads or os.cpu_count() or 1)
         # -P: the folder of the program is not where it imports from.
         command = [sys.executable, "-P", str(program), str(file), self.model, *map(str, numbers)]
         self._output = self._log or Path(self._opened.enter_context(tempfile.TemporaryDirectory())) / "engine.log"
@@ -155,8 +169,8 @@ class Tiny(Engine, CallsTools, ContinuesText):
             self._client.stop_retrying(reason)
 
     @property
-    def width(self) -> int | None:
-        return self.slots
+    def width(self) -> int:
+        return self.slots or (1 if self.deterministic else _SLOTS)
 
     def report(self) -> Facts:
         return self._client.report() if self._client is not None else {}

@@ -67,6 +67,8 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
         reasoning_parser: vLLM's parser for the model's reasoning; None: a leading <think> block.
         tool_parser: vLLM's parser for the model's calls of tools, such as `hermes`; None: it is offered no tools.
         engine_args: every other engine argument of vLLM, passed through unchanged.
+        deterministic: the same replies again, whatever else is asked: batch invariance on a GPU, one request at a time
+            on a CPU. At its end a run asks a sample again and records whether that held.
     """
 
     pretrained: str
@@ -94,6 +96,7 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
     seed: int | None = None
     enable_sleep_mode: bool | None = None
     engine_args: dict[str, Any] = field(default_factory=dict)
+    deterministic: bool = False
 
     incidental: ClassVar[frozenset[str]] = frozenset(
         {"gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "data_parallel_size", "enable_sleep_mode"}
@@ -220,6 +223,10 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
         try_request()
         arguments = self._arguments({f.name for f in fields(AsyncEngineArgs)})
         more, environment = _vllm_cpu.choose_here(arguments) if current_platform.is_cpu() else ({}, {})
+        if self.deterministic and current_platform.is_cpu():
+            more |= {"max_num_seqs": 1, "enable_prefix_caching": False}
+        elif self.deterministic:
+            environment = {**environment, "VLLM_BATCH_INVARIANT": "1"}
         arguments |= more
         settings = {**more, **environment}
         self._platform = {"platform": current_platform.device_type, "settings": settings}
@@ -326,6 +333,8 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
                 self._chat.forget(request.thread)
             elif not verbatim:
                 reasoning, text = parts
+            if self.deterministic:  # after a resume the next prompt is tokenized whole too
+                self._chat.forget(request.thread)
         calls = None
         if request.tools and self._read_calls is not None:
             text, calls = self._read_calls(text, request.tools)
@@ -438,6 +447,6 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
         return rank
 
 
-_OURS = {"pretrained", "chat_template", "chat_template_kwargs", "tool_parser", "engine_args"}
+_OURS = {"pretrained", "chat_template", "chat_template_kwargs", "tool_parser", "engine_args", "deterministic"}
 PASSED = tuple(f.name for f in fields(VLLM) if f.name not in _OURS)
 """Fields of the engine that go to vLLM under their own names; None leaves the choice to vLLM."""

@@ -1,7 +1,4 @@
-"""The small model itself, on llama.cpp's server (`pytest -m tiny`): what random weights and stand-ins do not show.
-
-All at temperature 0, with few cases: a minute or two on two cores.
-"""
+"""The small model itself by the engine `tiny` (`pytest -m tiny`): what random weights and stand-ins do not show."""
 
 from __future__ import annotations
 
@@ -11,12 +8,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import harness
 from harness.extensions.tiny import weights
+from tests.helpers.small_families import moves, replies
 
 pytestmark = pytest.mark.tiny
 ROOT = Path(__file__).resolve().parents[3]
@@ -28,46 +25,22 @@ def model() -> Path:
     return weights.get()
 
 
-def play(spec: str, folder: Path, *overrides: str) -> harness.Run:
-    return harness.evaluate(
-        spec,
-        model="tiny",
-        limit=1,
-        overrides=("generation_kwargs.temperature=0.0", "generation_kwargs.max_tokens=40", *overrides),
-        output_path=folder,
-    )
+def test_ten_conditions_are_read_in_short_prompts_and_above_the_floor(tmp_path: Path) -> None:
+    run = harness.evaluate("tiny", model="tiny", limit=1, output_path=tmp_path / "run")
+    assert run.meta["engine_args"]["model"]["weights"] == weights.SMOLLM2.sha256
+    scores = {score.labels["condition"]: score.numbers["score"] or 0 for score in run.scores}
+    assert len(scores) == 10 and not run.failed
+    assert sum(scores.values()) / 10 > 0.4, "random play has 0.24"
+    calls = [call for move in moves(tmp_path / "run") for call in move["calls"]]
+    assert max(call["input_tokens"] for call in calls) <= 300
+    assert sum(score.numbers["parse_failures"] or 0 for score in run.scores) == 0
+    assert all("\n" not in call["text"] for call in calls)
 
 
-def journal(folder: Path) -> dict[str, list[Any]]:
-    """Episode → its moves, without what a clock says."""
-    moves: dict[str, list[Any]] = {}
-    for line in (folder / "journal.jsonl").read_text("utf-8").splitlines():
-        entry = json.loads(line)
-        if entry["k"] == "move":
-            texts = [call.get("text") for call in entry["calls"]]
-            moves.setdefault(entry["e"], []).append((entry["b"], entry["s"], json.dumps(entry["a"]), texts))
-    return {episode: sorted(each) for episode, each in moves.items()}
-
-
-@pytest.mark.parametrize(
-    ("spec", "overrides"),
-    [
-        ("tiny", ()),
-        ("dpbench_quick", ("matrix.condition=[sim3nc]", "repeats=1", "structured_output=true")),
-        ("silo_quick", ("matrix.agents=[2]", "matrix.problem=[global_maximum]", "protocol.max_rounds=2")),
-        ("agentsnet_quick", ("matrix.problem=[consensus]", "matrix.graphs=[small_world]", "protocol.rounds=1")),
-    ],
-)
-def test_the_model_plays_every_family(spec: str, overrides: tuple[str, ...], tmp_path: Path) -> None:
-    play(spec, tmp_path / "run", *overrides)
-    record = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))
-    assert record["status"] == "finished" and record["engine_args"]["model"]["weights"] == weights.SMOLLM2.sha256
-
-
-def test_a_killed_run_goes_on_to_the_same_replies(tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_to_the_same_replies_and_repeats_them(tmp_path: Path) -> None:
     """kill -9 in the middle: the same command arrives at the moves of a run that went through."""
     command = [sys.executable, "-m", "harness", "eval", "--spec", "tiny", "--limit", "3", "--model", "tiny"]
-    command += ["--model_args", "slots=1", "--set", "matrix.condition=[chain, count]", "--output_path"]
+    command += ["--model_args", "deterministic=true", "--set", "matrix.condition=[chain, count]", "--output_path"]
 
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     subprocess.run([*command, str(whole)], check=True, capture_output=True, cwd=ROOT)
@@ -80,32 +53,9 @@ def test_a_killed_run_goes_on_to_the_same_replies(tmp_path: Path) -> None:
             break
     process.stderr.close()
     assert process.wait() == -signal.SIGKILL
-    begun = sum(map(len, journal(cut).values()))
+    begun = len(moves(cut))
     done = subprocess.run([*command, str(cut)], check=True, capture_output=True, text=True, cwd=ROOT)
     assert 0 < begun < 24 and "6/6 episodes" in done.stderr
-    assert journal(cut) == journal(whole)
-
-
-def test_the_model_calls_a_tool(tmp_path: Path) -> None:
-    """A server with a chat template without tools answers all the same: as a call, or as text."""
-    conditions = "matrix.condition=[chain]"
-    play("tiny", tmp_path / "run", "reply_via=tool_calls", "structured_output=false", conditions)
-    assert len(journal(tmp_path / "run")) == 1
-
-
-def test_calls_that_are_shared_are_asked_once(tmp_path: Path) -> None:
-    """Of one agent and of two, the first one asks the same: 2 calls a question instead of 3."""
-    spec = {
-        "name": "shared",
-        "task": {"use": "arithmetic", "size": 3, "terms": 2},
-        "protocol": {"use": "vote", "agents": "${agents}"},
-        "prompts": "qa/standard",
-        "matrix": {"agents": [1, 2]},
-        "generation_kwargs": {"temperature": 0.0, "max_tokens": 24},
-        "dedupe_calls": True,
-        "metrics": ["score"],
-    }
-    harness.evaluate(spec, model="tiny", output_path=tmp_path / "run")
-    record = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))
-    assert sum(map(len, journal(tmp_path / "run").values())) == 9
-    assert record["engines"]["model"]["requests"] == 6
+    assert replies(cut) == replies(whole)
+    report = json.loads((whole / "run.json").read_text("utf-8"))["engines"]["model"]
+    assert report["asked_again"] == {"asked": 16, "equal": 16}

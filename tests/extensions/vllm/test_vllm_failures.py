@@ -179,3 +179,10 @@ def test_a_signal_while_it_loads_ends_the_run_at_once(tmp_path: Path, load: str,
         if word.startswith("child "):
             with pytest.raises(ProcessLookupError):
                 os.kill(int(word.split()[1]), 0)
+
+
+@pytest.mark.slow
+def test_batch_invariance_is_asked_for_on_a_gpu(tmp_path: Path) -> None:
+    begin = "import os; raise RuntimeError(f\"invariant: {os.environ.get('VLLM_BATCH_INVARIANT')}\")"
+    done = evaluate(make(tmp_path, start=begin), "--model_args", f"pretrained={tmp_path}/model,deterministic=true")
+    assert "cannot load" in done.stderr and "invariant: 1" in done.stderr
