@@ -10,9 +10,12 @@ from typing import Any, Final
 
 from harness.cli.usage import Parser
 from harness.plugins.manifests import offers
-from harness.runtime.options import NAMES, Options
+from harness.runtime.options import NAMES, SHARES, Options
 
-LIMITS = ("max_concurrency", "max_calls", "max_tokens_total", "max_cost", "rpm", "tpm", "max_time", "max_error_rate")
+LIMITS = (
+    *("max_concurrency", "max_calls", "max_tokens_total", "max_cost", "rpm", "tpm", "max_time", "max_error_rate"),
+    "stop_unless",
+)
 OUTPUT = ("output_path", "resume", "overwrite", "log_samples", "log_requests")
 """Options of a run by their group in `--help`; the rest is under `more`."""
 ASKING = (
@@ -67,6 +70,23 @@ def share(text: str) -> float:
     if not 0 <= value <= 1:
         raise argparse.ArgumentTypeError(f"must be a share from 0 to 1, found {text!r:.40}")
     return value
+
+
+def shares(text: str) -> dict[str, float]:
+    """Reads `parsed=20%,complete=0.5`: least shares of turns by name."""
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, value = (word.strip() for word in part.partition("="))
+        number = re.fullmatch(r"(\d{1,3}(?:\.\d{1,9})?) ?%|([01]?\.\d{1,9}|[01])", value, re.ASCII)
+        least = -1.0 if number is None else float(number[1]) / 100 if number[1] else float(number[2])
+        if name not in SHARES or name in found or not 0 <= least <= 1:
+            other = " (complete=70% for at most 30 % truncated)" if name == "truncated" else ""
+            raise argparse.ArgumentTypeError(
+                f"takes {', '.join(SHARES)}, each once with the least share of turns, as in parsed=20%, "
+                f"found {part.strip()!r:.40}{other}"
+            )
+        found[name] = least
+    return found
 
 
 _ARGUMENTS, _OPTIONS, _WHAT, _OUTPUT, _MORE = "arguments", "options", "what to run", "output", "more"
@@ -137,6 +157,8 @@ def _of_run(name: str) -> tuple[str, dict[str, Any]]:
         more = {"metavar": "NAME"}
     elif kind == "bool":
         more = {"action": argparse.BooleanOptionalAction if field.default is None else "store_true"}
+    elif name == "stop_unless":
+        more = {"metavar": "NAME=SHARE", "type": shares}
     elif kind == "Path":
         more = {"metavar": "PATH"}
     elif name == "max_cost":

@@ -31,6 +31,7 @@ from harness.runtime.runner import Work
 from harness.runtime.scoring import grade, labels, score, turns_of
 from harness.runtime.seats import seats
 from harness.runtime.steps import Steps
+from harness.runtime.turn_shares import TurnShares
 from harness.storage.error_log import ERRORS, ErrorLog
 from harness.tables import EpisodeScore
 
@@ -67,6 +68,8 @@ class Episodes:
         self.shares = self.plan.dedupe_calls
         self.pending = storage.PendingFailures()
         self._on_end: dict[str, Callable[[], None]] = {}
+        self.turn_shares = TurnShares(work.count_turns or work.on_turn_counts)
+        work.on_missed = self.stop.end
 
     @property
     def plan(self) -> Plan:
@@ -103,6 +106,7 @@ class Episodes:
                     await asyncio.gather(*tasks, return_exceptions=True)
                 self._check_end()
                 has_more = extend()
+            self.turn_shares.report_all()
 
     def _in_flight(self) -> int:
         """Requests that a stop had better wait for: not those to people, or of engines that others have to make room
@@ -265,6 +269,7 @@ class Episodes:
                         episode.on_move,
                         episode.batches.append,
                         condition.limits,
+                        episode.on_ask,
                     )
                     json.dumps(storage.outcome_line(outcome))  # one that is not JSON could never be read back
                     episode.outcome = outcome
@@ -325,6 +330,13 @@ class _OpenEpisode:
             self.run.samples.write(episode, self.case, self.players)
         self.run.on_score(scored)
 
+    def on_ask(self, agent: str) -> None:
+        self.run.turn_shares.begin(self._model(agent), self.id, agent)
+
+    def _model(self, agent: str) -> str:
+        """The name of the model that plays an agent."""
+        return self.condition.group_of(self.case, agent).model or "model"
+
     def on_move(self, batch: int, position: int, index: int, move: Move) -> None:
         run = self.run
         line = storage.move_line(self.id, batch, position, index, move)
@@ -337,6 +349,8 @@ class _OpenEpisode:
             if gate is not None and not gate.lenient and (run.pending or _may_pass(move, gate)):  # else a result
                 line["engine"] = [group.model or "model", gate.answered]
         run.record(line)
+        if move.calls or move.error_kind is not None:
+            run.turn_shares.end(self._model(move.agent), self.id, self.condition.id, move)
 
 
 def _may_pass(move: Move, gate: Gate) -> bool:

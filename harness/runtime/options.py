@@ -31,6 +31,8 @@ class Options:
         rpm: send at most N requests a minute to each engine.
         tpm: use at most N tokens a minute, input and output, of each engine.
         max_time: send no new request after this time: 90 (seconds), 30m, 8h, 2d; in Python seconds.
+        stop_unless: stop unless at least this share of a model's first turns is parsed, answered or complete (not cut
+            off at max_tokens): parsed=20%,complete=50%; in Python {"parsed": 0.2}.
         use_cache: keep model responses in this file and use them again.
         log_samples: also write whole conversations to samples.jsonl.
         log_requests: also write every raw exchange with a model to requests.jsonl.
@@ -44,7 +46,7 @@ class Options:
             (weaker).
 
     Raises:
-        SetupError: a budget that is not a valid number.
+        SetupError: a budget or a share that is not a valid number.
     """
 
     output_path: Path | None = None
@@ -57,6 +59,7 @@ class Options:
     rpm: int | None = None
     tpm: int | None = None
     max_time: float | None = None
+    stop_unless: Mapping[str, float] | None = None
     use_cache: Path | None = None
     log_samples: bool = False
     log_requests: bool = False
@@ -76,6 +79,8 @@ class Options:
                 from harness.api.errors import SetupError
 
                 raise SetupError(f"{name} must be a whole number, at least 1, found {value!r:.40}")
+        if self.stop_unless is not None:
+            _check_shares(self.stop_unless)
         _ = self.budget  # raises where it is none
 
     @property
@@ -98,6 +103,22 @@ class Options:
         from harness.engines.budget import Budget
 
         return Budget(self.max_calls, self.max_tokens_total, self.max_time, self.max_cost)
+
+
+SHARES = ("parsed", "answered", "complete")
+"""What `stop_unless` may ask for, as shares of a model's turns."""
+
+
+def _check_shares(shares: Any) -> None:
+    from harness.api.errors import SetupError, near
+
+    named: list[tuple[Any, Any]] = [*shares.items()] if isinstance(shares, Mapping) else [(shares, None)]
+    for name, share in named:
+        if name not in SHARES:
+            message = f"stop_unless asks for a share of turns {', '.join(SHARES)}, found {name!r:.40}"
+            raise SetupError(message, hint=near(str(name), SHARES) or None)
+        if type(share) not in (int, float) or not 0 <= share <= 1:
+            raise SetupError(f"stop_unless: {name} must be a share from 0 to 1, found {share!r:.40}")
 
 
 NAMES = tuple(field.name for field in fields(Options))
