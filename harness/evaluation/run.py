@@ -14,9 +14,11 @@ from harness.api import Metric
 from harness.api.errors import DataError, near
 from harness.config.project import Project
 from harness.config.spec import Spec
+from harness.config.user_prices import known_prices
 from harness.plugins.manifests import report_part
 from harness.report.provenance import who_answered
-from harness.tables import EpisodeScore, HeadlineSpec, ResultRow, Table, TableSpec, build, rows
+from harness.tables import EpisodeScore, HeadlineSpec, ResultRow, Table, TableSpec, build, rows, spent
+from harness.tables.cost import Price, priced
 from harness.tables.spec import as_tuple
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class Run:
 
     @property
     def tables(self) -> list[Table]:
-        """The spec's tables as plain data."""
+        """The spec's tables as plain data; behind them one of costs, where prices are known."""
         return self.with_published(())
 
     @property
@@ -71,18 +73,25 @@ class Run:
         return next(iter(self.headline.unread(self.scores).values()), None) if self.metrics else None
 
     @property
+    def prices(self) -> dict[str, Price]:
+        """Model → what it costs, by the spec and by the user's `prices.yaml`."""
+        return known_prices(self.spec.get("prices"))
+
+    @property
     def cluster(self) -> tuple[str, ...]:
         """Which episodes are one observation, as the spec's `cluster:` says; () for the repeats of a case."""
         return as_tuple(self.spec.get("cluster") or ())
 
     def with_published(self, published: Iterable[PublishedTable]) -> list[Table]:
-        """The spec's tables with figures of publications (`published`) as marked rows."""
+        """The spec's tables with figures of publications (`published`) as marked rows, and one of costs if known."""
         entries = self.table_specs
         if figures := [*published]:
             entries = [report_part("beside", "what shows published figures")(table, figures) for table in entries]
-        tables = [build(table, self.scores, self.metrics) for table in entries]
+        tables = [build(priced(table, self.prices), self.scores, self.metrics) for table in entries]
         if tables:
             tables = self.headline.explained(entries, tables, self.scores)
+        if costs := spent.table(self.scores, self.prices):
+            tables.append(costs)
         further = (*who_answered(self.meta), *filter(None, [self.unfinished]))
         return [replace(table, notes=(*table.notes, *further)) for table in tables]
 

@@ -28,7 +28,7 @@ from harness.runtime.episode import STOPS, play
 from harness.runtime.interrupts import first_interrupt
 from harness.runtime.players import Player
 from harness.runtime.runner import Work
-from harness.runtime.scoring import grade, labels, score, turns_of
+from harness.runtime.scoring import grade, labels, score, turns_of, usage_of
 from harness.runtime.seats import seats
 from harness.runtime.steps import Steps
 from harness.runtime.turn_shares import TurnShares
@@ -320,7 +320,8 @@ class _OpenEpisode:
         else:
             episode = grade(episode, condition, case, run.errors)
         turns = turns_of(episode, condition, case)
-        scored = score(episode, run.plan.metrics, condition.uses_ground_truth, run.errors, turns)
+        usage = usage_of(episode, condition, case, {name: one.model for name, one in run.plan.engines.items()})
+        scored = score(episode, run.plan.metrics, condition.uses_ground_truth, run.errors, turns, usage)
         marks = {name: getattr(scored, name) for name in storage.MARKS}
         line = storage.end_line(episode, scored.labels, scored.to_json()["numbers"], scored.error, marks)
         run.record(line, lambda: self._count(episode, scored))

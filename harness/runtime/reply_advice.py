@@ -118,9 +118,7 @@ def _changes(plan: Plan, name: str, engine: Engine, counts: TurnCounts) -> Itera
         yield "--set reply_via=tool_calls, if the model was trained to call tools"
 
 
-def _unread(
-    plan: Plan, groups: Sequence[tuple[Condition, Group]], unread: Sequence[UnreadReply]
-) -> Iterator[Turn]:
+def _unread(plan: Plan, groups: Sequence[tuple[Condition, Group]], unread: Sequence[UnreadReply]) -> Iterator[Turn]:
     """The turns, of those of the groups, whose replies were not read: one of each name and condition."""
     for condition, group in groups:
         names = {reply.turn for reply in unread if reply.condition == condition.id}

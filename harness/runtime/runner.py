@@ -73,8 +73,7 @@ class SharesMissedError(RunStoppedError):
         self.stopped = {"why": why, "episodes": done, "of": total}
         super().__init__(
             f"the run stopped after {done} of {total} episodes: {why}",
-            hint="What is recorded is kept. The same command without --stop_unless goes on; with other generation_kwargs "
-            "it is another run.",
+            hint="What is recorded is kept: the same command without --stop_unless goes on.",
         )
 
 
@@ -277,8 +276,7 @@ def _usage_of(plan: Plan, budget: Budget, calls: int, tokens: int, seconds: floa
 
     usage = BoundedUsage(budget, calls, tokens, seconds=seconds)
     if budget.max_cost is not None:
-        from harness.config.user_prices import user_prices
-        from harness.tables.cost import read_prices
+        from harness.config.user_prices import known_prices
 
-        usage.count_costs(user_prices() | read_prices(plan.spec.get("prices")), micros)
+        usage.count_costs(known_prices(plan.spec.get("prices")), micros)
     return usage

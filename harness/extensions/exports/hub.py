@@ -102,12 +102,11 @@ def upload(folder: Path, repo: str, *, public: bool = False, overwrite: bool = F
 def model_index(run: Run) -> list[dict[str, Any]]:
     """The results as a model card's `model-index` states them: one entry per condition and metric.
 
-    The headline's metric is left out where too few turns of the model were parsed: what reads a card ranks
-    by it.
+    There are none where too few turns of the model were parsed: what reads a card ranks by any of them.
     """
-    results, missing = [], run.headline_missing
-    for row in run.rows:
-        if row["value"] is None or (missing is not None and row["metric"] == run.headline.metric):
+    results: list[dict[str, Any]] = []
+    for row in run.rows if run.headline_missing is None else ():
+        if row["value"] is None:
             continue
         named = ", ".join(f"{label} {text(value)}" for label, value in row["labels"].items())
         metric = {"type": row["metric"], "name": row["metric"], "value": row["value"]}
