@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from harness.cli.usage import Parser
 from harness.plugins.manifests import offers
-from harness.runtime.options import NAMES, SHARES, Options
+from harness.runtime.options import NAMES, Options
 
 LIMITS = (
     *("max_concurrency", "max_calls", "max_tokens_total", "max_cost", "rpm", "tpm", "max_time", "max_error_rate"),
@@ -74,19 +74,12 @@ def share(text: str) -> float:
 
 def shares(text: str) -> dict[str, float]:
     """Reads `parsed=20%,complete=0.5`: least shares of turns by name."""
-    found: dict[str, float] = {}
-    for part in text.split(","):
-        name, _, value = (word.strip() for word in part.partition("="))
-        number = re.fullmatch(r"(\d{1,3}(?:\.\d{1,9})?) ?%|([01]?\.\d{1,9}|[01])", value, re.ASCII)
-        least = -1.0 if number is None else float(number[1]) / 100 if number[1] else float(number[2])
-        if name not in SHARES or name in found or not 0 <= least <= 1:
-            other = " (complete=70% for at most 30 % truncated)" if name == "truncated" else ""
-            raise argparse.ArgumentTypeError(
-                f"takes {', '.join(SHARES)}, each once with the least share of turns, as in parsed=20%, "
-                f"found {part.strip()!r:.40}{other}"
-            )
-        found[name] = least
-    return found
+    from harness.runtime.turn_shares import read_shares  # what only this option needs
+
+    try:
+        return read_shares(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 _ARGUMENTS, _OPTIONS, _WHAT, _OUTPUT, _MORE = "arguments", "options", "what to run", "output", "more"

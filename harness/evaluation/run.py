@@ -14,16 +14,15 @@ from harness.api import Metric
 from harness.api.errors import DataError, near
 from harness.config.project import Project
 from harness.config.spec import Spec
-from harness.config.user_prices import known_prices
 from harness.plugins.manifests import report_part
 from harness.report.provenance import who_answered
-from harness.tables import EpisodeScore, HeadlineSpec, ResultRow, Table, TableSpec, build, rows, spent
-from harness.tables.cost import Price, priced
+from harness.tables import EpisodeScore, HeadlineSpec, ResultRow, Table, TableSpec, build, rows
 from harness.tables.spec import as_tuple
 
 if TYPE_CHECKING:
     import pandas
 
+    from harness.tables.cost import Price
     from harness.tables.published_figures import PublishedTable
     from harness.transcripts.reader import Transcripts
     from harness.transcripts.tidy import Tidy
@@ -75,6 +74,8 @@ class Run:
     @property
     def prices(self) -> dict[str, Price]:
         """Model → what it costs, by the spec and by the user's `prices.yaml`."""
+        from harness.config.user_prices import known_prices  # what only costs need
+
         return known_prices(self.spec.get("prices"))
 
     @property
@@ -87,11 +88,17 @@ class Run:
         entries = self.table_specs
         if figures := [*published]:
             entries = [report_part("beside", "what shows published figures")(table, figures) for table in entries]
-        tables = [build(priced(table, self.prices), self.scores, self.metrics) for table in entries]
+        if any(derived.kind == "cost" for entry in entries for derived in entry.derived.values()):
+            from harness.tables.cost import priced
+
+            entries = [priced(entry, self.prices) for entry in entries]
+        tables = [build(table, self.scores, self.metrics) for table in entries]
         if tables:
             tables = self.headline.explained(entries, tables, self.scores)
-        if costs := spent.table(self.scores, self.prices):
-            tables.append(costs)
+        if any(score.usage for score in self.scores):
+            from harness.tables import spent
+
+            tables += filter(None, [spent.table(self.scores, self.prices)])
         further = (*who_answered(self.meta), *filter(None, [self.unfinished]))
         return [replace(table, notes=(*table.notes, *further)) for table in tables]
 

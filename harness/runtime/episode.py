@@ -27,7 +27,6 @@ async def play(
     on_move: Callable[[int, int, int, Move], None],
     on_batch: Callable[[list[Move]], None] = lambda moves: None,
     limits: EpisodeLimits | None = None,
-    on_ask: Callable[[str], None] = lambda agent: None,
 ) -> Outcome:
     """Play one episode to its end.
 
@@ -41,7 +40,6 @@ async def play(
             with an `UNFINISHED` move before each retry.
         on_batch: called with the moves of each complete batch.
         limits: hold for the models' agents.
-        on_ask: called with the agent before a model is asked.
 
     Raises:
         EngineFatalError, BudgetSpentError: nothing more can or may be asked; what was recorded so far allows a resume.
@@ -63,7 +61,6 @@ async def play(
                     moves[position] = earlier
                 elif isinstance(player, ModelPlayer):
                     calls = earlier.calls if earlier is not None else ()
-                    on_ask(turn.agent)
                     requests[position] = partial(player.act, turn, quotas.get(turn.agent), calls, on_new)
                 else:
                     moves[position] = player.decide(turn)

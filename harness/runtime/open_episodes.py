@@ -26,7 +26,7 @@ from harness.replies.parse_guard import note_bugs
 from harness.runtime import session
 from harness.runtime.episode import STOPS, play
 from harness.runtime.interrupts import first_interrupt
-from harness.runtime.players import Player
+from harness.runtime.players import ModelPlayer, Player
 from harness.runtime.runner import Work
 from harness.runtime.scoring import grade, labels, score, turns_of, usage_of
 from harness.runtime.seats import seats
@@ -261,7 +261,9 @@ class Episodes:
                 self.usage.check_time()
                 try:
                     for agent, seat in seats(self.plan, *job).items():
-                        episode.players[agent] = seat.player(self.engines, episode.id)
+                        episode.players[agent] = player = seat.player(self.engines, episode.id)
+                        if isinstance(player, ModelPlayer):
+                            player.on_ask = functools.partial(self.turn_shares.begin, seat.model, episode.id, agent)
                     outcome = await play(
                         Steps(condition.protocol, condition.task, case, episode.rng),
                         episode.players,
@@ -269,7 +271,6 @@ class Episodes:
                         episode.on_move,
                         episode.batches.append,
                         condition.limits,
-                        episode.on_ask,
                     )
                     json.dumps(storage.outcome_line(outcome))  # one that is not JSON could never be read back
                     episode.outcome = outcome
@@ -331,13 +332,6 @@ class _OpenEpisode:
             self.run.samples.write(episode, self.case, self.players)
         self.run.on_score(scored)
 
-    def on_ask(self, agent: str) -> None:
-        self.run.turn_shares.begin(self._model(agent), self.id, agent)
-
-    def _model(self, agent: str) -> str:
-        """The name of the model that plays an agent."""
-        return self.condition.group_of(self.case, agent).model or "model"
-
     def on_move(self, batch: int, position: int, index: int, move: Move) -> None:
         run = self.run
         line = storage.move_line(self.id, batch, position, index, move)
@@ -351,7 +345,7 @@ class _OpenEpisode:
                 line["engine"] = [group.model or "model", gate.answered]
         run.record(line)
         if move.calls or move.error_kind is not None:
-            run.turn_shares.end(self._model(move.agent), self.id, self.condition.id, move)
+            run.turn_shares.end(self.id, self.condition.id, move)
 
 
 def _may_pass(move: Move, gate: Gate) -> bool:

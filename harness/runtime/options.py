@@ -80,7 +80,9 @@ class Options:
 
                 raise SetupError(f"{name} must be a whole number, at least 1, found {value!r:.40}")
         if self.stop_unless is not None:
-            _check_shares(self.stop_unless)
+            from harness.runtime.turn_shares import check_shares
+
+            check_shares(self.stop_unless)
         _ = self.budget  # raises where it is none
 
     @property
@@ -103,22 +105,6 @@ class Options:
         from harness.engines.budget import Budget
 
         return Budget(self.max_calls, self.max_tokens_total, self.max_time, self.max_cost)
-
-
-SHARES = ("parsed", "answered", "complete")
-"""What `stop_unless` may ask for, as shares of a model's turns."""
-
-
-def _check_shares(shares: Any) -> None:
-    from harness.api.errors import SetupError, near
-
-    named: list[tuple[Any, Any]] = [*shares.items()] if isinstance(shares, Mapping) else [(shares, None)]
-    for name, share in named:
-        if name not in SHARES:
-            message = f"stop_unless asks for a share of turns {', '.join(SHARES)}, found {name!r:.40}"
-            raise SetupError(message, hint=near(str(name), SHARES) or None)
-        if type(share) not in (int, float) or not 0 <= share <= 1:
-            raise SetupError(f"stop_unless: {name} must be a share from 0 to 1, found {share!r:.40}")
 
 
 NAMES = tuple(field.name for field in fields(Options))

@@ -15,7 +15,6 @@ from typing import Final
 from harness.api import CallsTools, Engine, Turn
 from harness.api.printable import clean_name, cut
 from harness.config.plan import Condition, Group, Plan
-from harness.runtime.abilities import turns_of
 from harness.runtime.turn_shares import FEW, TurnCounts, UnreadReply
 
 _MAX_EXAMPLE: Final = 160
@@ -120,6 +119,8 @@ def _changes(plan: Plan, name: str, engine: Engine, counts: TurnCounts) -> Itera
 
 def _unread(plan: Plan, groups: Sequence[tuple[Condition, Group]], unread: Sequence[UnreadReply]) -> Iterator[Turn]:
     """The turns, of those of the groups, whose replies were not read: one of each name and condition."""
+    from harness.runtime.abilities import turns_of  # what engines that take every request do not need
+
     for condition, group in groups:
         names = {reply.turn for reply in unread if reply.condition == condition.id}
         for turn in itertools.islice(turns_of(plan, condition, group), _MAX_TURNS if names else 0):

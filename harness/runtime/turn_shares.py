@@ -9,11 +9,13 @@ Next: `harness.runtime.reply_advice`, which puts a share that is too small into 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from harness.api import Move, Replays
+from harness.api.errors import SetupError, near
 from harness.config.plan import Plan
 from harness.replies.parse_guard import CUT_OFF
 from harness.storage import PASSING, REFUSALS, UNFINISHED
@@ -22,9 +24,37 @@ FIRST: Final = 20
 """How many turns of a model are looked at first."""
 FEW: Final = 0.8
 """Below this share of turns parsed, or of replies that are not cut off, a run says so."""
+SHARES: Final = ("parsed", "answered", "complete")
+"""What `--stop_unless` may ask for, as shares of turns: parsed, answered; and of replies: not cut off."""
 _EXAMPLES, _MAX_CHARS = 20, 2_000
 _FAILED: Final = frozenset((*PASSING, *REFUSALS))
 _log = logging.getLogger(__name__)
+
+
+def read_shares(text: str) -> dict[str, float]:
+    """Read `parsed=20%,complete=0.5`: least shares by name. Raises `ValueError`."""
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, value = (word.strip() for word in part.partition("="))
+        number = re.fullmatch(r"(\d{1,3}(?:\.\d{1,9})?) ?%|([01]?\.\d{1,9}|[01])", value, re.ASCII)
+        least = -1.0 if number is None else float(number[1]) / 100 if number[1] else float(number[2])
+        if name not in SHARES or name in found or not 0 <= least <= 1:
+            other = " (complete=70% for at most 30 % truncated)" if name == "truncated" else ""
+            what = f"takes {', '.join(SHARES)}, each once with the least share of turns, as in parsed=20%"
+            raise ValueError(f"{what}, found {part.strip()!r:.40}{other}")
+        found[name] = least
+    return found
+
+
+def check_shares(shares: Any) -> None:
+    """Raise `SetupError` for what is no mapping of `SHARES` to numbers from 0 to 1."""
+    named: list[tuple[Any, Any]] = [*shares.items()] if isinstance(shares, Mapping) else [(shares, None)]
+    for name, share in named:
+        if name not in SHARES:
+            message = f"stop_unless asks for a share of turns {', '.join(SHARES)}, found {name!r:.40}"
+            raise SetupError(message, hint=near(str(name), SHARES) or None)
+        if type(share) not in (int, float) or not 0 <= share <= 1:
+            raise SetupError(f"stop_unless: {name} must be a share from 0 to 1, found {share!r:.40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +89,7 @@ class TurnCounts:
         )
 
     def share(self, name: str) -> float:
-        """One of `harness.runtime.options.SHARES`: of turns, and `complete` of answered ones."""
+        """One of `SHARES`: of turns, and `complete` of answered ones."""
         whole = self.answered if name == "complete" else self.asked
         return getattr(self, name) / whole if whole else 1.0
 
@@ -99,20 +129,21 @@ class TurnShares:
     def __init__(self, report: Callable[[str, TurnCounts], None]) -> None:
         self._report = report
         self._models: dict[str, _Turns] = {}
-        self._open: dict[tuple[str, str], int] = {}
+        self._open: dict[tuple[str, str], tuple[str, int]] = {}
 
     def begin(self, model: str, episode: str, agent: str) -> None:
         """A turn begins: an agent has one at a time."""
         turns = self._models.get(model)
         if turns is None:
             turns = self._models[model] = _Turns()
-        self._open[episode, agent] = turns.begun
+        self._open[episode, agent] = model, turns.begun
         turns.begun += 1
 
-    def end(self, model: str, episode: str, condition: str, move: Move) -> None:
-        """A turn of a model has ended; a part of it changes nothing."""
-        if move.error_kind == UNFINISHED or (number := self._open.pop((episode, move.agent), None)) is None:
+    def end(self, episode: str, condition: str, move: Move) -> None:
+        """A turn has ended; that of a policy, and a part of one, change nothing."""
+        if move.error_kind == UNFINISHED or (open_turn := self._open.pop((episode, move.agent), None)) is None:
             return
+        model, number = open_turn
         turns, part = self._models[model], (number // FIRST).bit_length()
         while len(turns.parts) <= part:
             turns.parts.append(([0], TurnCounts()))

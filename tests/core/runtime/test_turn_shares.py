@@ -82,7 +82,7 @@ def test_the_turns_that_began_first_are_counted_whatever_ends_first(data: st.Dat
     for number in range(len(kinds)):
         shares.begin("m", str(number), "a")
     for number in order:
-        shares.end("m", str(number), "c", MOVES[kinds[number]])
+        shares.end(str(number), "c", MOVES[kinds[number]])
         if reports:  # at any moment: the first 20, 40, 80, … turns, all of them and no others
             whole = [size for size in (FIRST, 2 * FIRST, 4 * FIRST) if _counts(kinds[:size]) == _numbers(reports[-1])]
             assert whole and max(whole) <= len(kinds)
@@ -106,10 +106,10 @@ def test_a_part_of_a_turn_is_not_its_end() -> None:
     reports: list[TurnCounts] = []
     shares = TurnShares(lambda model, counts: reports.append(counts))
     shares.begin("m", "e", "a")
-    shares.end("m", "e", "c", Move("a", "act", None, None, "unfinished", (Completion("x"),)))
+    shares.end("e", "c", Move("a", "act", None, None, "unfinished", (Completion("x"),)))
     shares.report_all()
     assert not reports
-    shares.end("m", "e", "c", MOVES["parsed"])
+    shares.end("e", "c", MOVES["parsed"])
     shares.report_all()
     assert [_numbers(counts) for counts in reports] == [(1, 1, 1, 1)]
 
@@ -171,7 +171,7 @@ def test_a_reply_cannot_forge_a_line(tmp_path: Path, caplog: pytest.LogCaptureFi
 
 
 def test_it_ends_the_run_which_resumes_to_the_same_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("eval", "--spec", "dpbench_quick", "--model", "mock", "--model_args", "text=no")
+    words: tuple[str, ...] = ("eval", "--spec", "dpbench_quick", "--model", "mock", "--model_args", "text=no")
     words += tuple(word for change in CHANGES for word in ("--set", change))
     code, _, err = invoke(capsys, *words, "--output_path", str(tmp_path / "a"), "--stop_unless", "parsed=20%")
     assert code == 1 and re.search(r"mock: 0 % of the first \d+ turns were parsed, fewer than 20 %", err)
