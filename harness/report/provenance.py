@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -79,7 +80,7 @@ def who_answered(meta: Mapping[str, Any]) -> Iterator[str]:
     reports = [_mapping(record, "engines") for record in (*_list(meta, "earlier"), meta)]
     for engine in dict.fromkeys(name for report in reports for name in report):
         named, cut = Counter[str](), 0
-        for report in (_mapping(one, engine) for one in reports):
+        for report in itertools.chain.from_iterable(_processes(_mapping(one, engine)) for one in reports):
             named.update({text(name): n for name, n in _mapping(report, "answered_as").items() if type(n) is int})
             cut += report["prompts_cut"] if type(report.get("prompts_cut")) is int else 0
         asked = text(_mapping(_mapping(meta, "engine_args"), engine).get("model") or "")
@@ -89,6 +90,12 @@ def who_answered(meta: Mapping[str, Any]) -> Iterator[str]:
             yield f"Asked for {asked or engine}, the server says who answered: {listed} replies{more}."
         if cut:
             yield f"The server of {asked or engine} cut {cut:,} long prompts: their tokens grew no more."
+
+
+def _processes(report: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """An engine's report; of the workers of a cluster that of each."""
+    yield report
+    yield from (one for name, one in report.items() if name.startswith("worker ") and isinstance(one, Mapping))
 
 
 def _list(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:

@@ -200,13 +200,14 @@ class ShareCheck:
             total += known
         if total.asked == 0:
             return
-        goes_on = not (missed := [name for name, least in self.least.items() if total.share(name) < least])
+        missed = [name for name, least in self.least.items() if total.share(name) < least]
         if missed and self.missed is None and total.asked >= FIRST:
             self.missed = "; ".join(_missed(engine.model, total, name, self.least[name]) for name in missed)
         if model not in self._said and min(total.share("parsed"), total.share("complete")) < FEW:
             from harness.runtime.reply_advice import advice  # what only such a run needs
 
             self._said.add(model)
+            goes_on = total.asked >= FIRST and not missed  # fewer are judged at the end
             for line in advice(self.plan, model, total, goes_on):
                 _log.warning("%s", line)
 

@@ -300,9 +300,8 @@ def _notes(
         yield f"{pairs.alone[0]} episodes of {a.name} and {pairs.alone[1]} of {b.name} are in no pair."
     if pairs.unlike:
         yield f"{pairs.unlike} pairs of equal case ids are left out: their cases are not the same."
-    for side in (a, b) if a.run is not b.run else (a,):
-        of = f"{side.name}: " if a.run is not b.run else ""
-        yield from (f"{of}{note}" for note in who_answered(side.run.meta))
+    for of, run in {"A: ": a.run, "B: ": b.run}.items() if a.run is not b.run else (("", a.run),):
+        yield from (f"{of}{note}" for note in who_answered(run.meta))
     for index, side in enumerate((a, b)):
         episodes = [score for sides in pairs.both for score in sides[index]]
         if failed := sum(score.error is not None for score in episodes):
