@@ -25,8 +25,8 @@ _REPO: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re
 
 
 def files_of(run: Run) -> tuple[str, ...]:
-    """The names of the files that `write_data_set` writes."""
-    return FILES if run.meta.get("policies_only") else (*FILES, MODEL_INDEX)
+    """The names of the files that `write_data_set` writes: no card where there is nothing to rank a model by."""
+    return FILES if run.meta.get("policies_only") or run.headline_missing is not None else (*FILES, MODEL_INDEX)
 
 
 def check_name(repo: str) -> None:
