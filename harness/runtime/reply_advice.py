@@ -44,6 +44,8 @@ def advice(plan: Plan, name: str, counts: TurnCounts, goes_on: bool) -> Iterator
     engine = plan.engines[name]
     model, parsed, complete = clean_name(engine.model), counts.share("parsed"), counts.share("complete")
     first = f"{model}: {_percent(parsed)} of its first {counts.asked:,} turns were parsed"
+    if counts.answered < counts.asked:
+        first += f", {_percent(counts.share('answered'))} answered"
     if complete < 1:
         first += f", {_percent(1 - complete)} of its replies were cut off at max_tokens"
     yield first
