@@ -94,7 +94,7 @@ class Work:
         reports: engine → its report about itself; the executor adds it, even if the run stops.
         live_models: names of the models that have answered in this run, as far as this process knows.
         interrupted: whether the user ended it, and what was in flight then is finished.
-        count_turns: takes what became of the first turns of each model; None: this process judges them (`shares`).
+        count_turns: takes what became of the first turns of each model; None: this process checks them (`shares`).
         on_missed: called where too small a share of turns ends the run (`--stop_unless`), with the reason.
     """
 

@@ -207,7 +207,7 @@ class ShareCheck:
             from harness.runtime.reply_advice import advice  # what only such a run needs
 
             self._said.add(model)
-            goes_on = total.asked >= FIRST and not missed  # fewer are judged at the end
+            goes_on = total.asked >= FIRST and not missed  # fewer are looked at at the end
             for line in advice(self.plan, model, total, goes_on):
                 _log.warning("%s", line)
 
