@@ -12,7 +12,10 @@ from harness.cli.usage import Parser
 from harness.plugins.manifests import offers
 from harness.runtime.options import NAMES, Options
 
-LIMITS = ("max_concurrency", "max_calls", "max_tokens_total", "max_cost", "rpm", "tpm", "max_time", "max_error_rate")
+LIMITS = (
+    *("max_concurrency", "max_calls", "max_tokens_total", "max_cost", "rpm", "tpm", "max_time", "max_error_rate"),
+    "stop_unless",
+)
 OUTPUT = ("output_path", "resume", "overwrite", "log_samples", "log_requests")
 """Options of a run by their group in `--help`; the rest is under `more`."""
 ASKING = (
@@ -70,6 +73,18 @@ def _number(what: str, fits: Callable[[float], bool]) -> Callable[[str], float]:
 
 usd = _number("a number of USD above 0, such as 2.50", lambda value: 0 < value < 1e12)
 share = _number("a share from 0 to 1", lambda value: 0 <= value <= 1)
+
+
+def shares(text: str) -> dict[str, float]:
+    """Reads `parsed=20%,complete=0.5`: least shares of turns by name."""
+    from harness.runtime.turn_shares import read_shares  # what only this option needs
+
+    try:
+        return read_shares(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 _ARGUMENTS, _OPTIONS, _WHAT, _OUTPUT, _MORE = "arguments", "options", "what to run", "output", "more"
 _MODEL = "model (without one, the spec's baseline policy plays)"
 _WORDS: Final = {"output": ("-o", "--output"), "specs": ("--spec",)}
@@ -138,6 +153,8 @@ def _of_run(name: str) -> tuple[str, dict[str, Any]]:
         more = {"metavar": "NAME"}
     elif kind == "bool":
         more = {"action": argparse.BooleanOptionalAction if field.default is None else "store_true"}
+    elif name == "stop_unless":
+        more = {"metavar": "NAME=SHARE", "type": shares}
     elif kind == "Path":
         more = {"metavar": "PATH"}
     elif name == "max_cost":

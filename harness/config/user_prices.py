@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from harness.api.errors import SetupError
 from harness.plugins.approval_record import config_folder
-from harness.tables.cost import Price
+from harness.tables.cost import Price, read_prices
 
 NAME = "prices.yaml"
 
@@ -20,7 +22,8 @@ def file() -> Path:
 def user_prices() -> dict[str, Price]:
     """Model → price; none without a file.
 
-    The file is as a spec's `prices:`, `MODEL: {input: USD, output: USD}` a line, in USD per million tokens.
+    The file is as a spec's `prices:`, `MODEL: {input: USD, output: USD}` a line, in USD per million tokens; `cached:
+    USD` if cached input has a price of its own.
 
     Raises:
         SetupError: a file that says something else.
@@ -40,9 +43,13 @@ _HINT = "A line is MODEL: {input: USD, output: USD}, per million tokens."
 
 
 def _price(path: Path, model: str, entry: object) -> Price:
-    parts = entry if isinstance(entry, dict) and {*entry} == {"input", "output"} else {}
-    numbers = [float(one) for one in parts.values() if type(one) in (int, float) and math.isfinite(one) and one >= 0]
-    if len(numbers) != 2:
+    parts = entry if isinstance(entry, dict) and {*entry} - {"cached"} == {"input", "output"} else {}
+    if not parts or not all(type(x) in (int, float) and math.isfinite(x) and x >= 0 for x in parts.values()):
         what = f"the price of {model} must be {{input: …, output: …}}, found {entry!r:.100}"
         raise SetupError(f"{path}: {what}", hint=_HINT)
-    return Price(parts["input"], parts["output"])
+    return Price(parts["input"], parts["output"], parts.get("cached"))
+
+
+def known_prices(entry: Mapping[str, Any] | None) -> dict[str, Price]:
+    """The prices of a spec (`entry`: its `prices:`), and for other models the user's. Raises as `user_prices`."""
+    return {**user_prices(), **read_prices(entry)}

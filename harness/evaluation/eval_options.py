@@ -43,6 +43,7 @@ class EvalOptions(TypedDict, total=False):
     max_cost: float | None
     rpm: int | None
     tpm: int | None
+    stop_unless: Mapping[str, float] | None
     use_cache: str | Path | None
     reuse: str | Path | None
     log_samples: bool

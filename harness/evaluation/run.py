@@ -22,6 +22,7 @@ from harness.tables.spec import as_tuple
 if TYPE_CHECKING:
     import pandas
 
+    from harness.tables.cost import Price
     from harness.tables.published_figures import PublishedTable
     from harness.transcripts.reader import Transcripts
     from harness.transcripts.tidy import Tidy
@@ -52,7 +53,7 @@ class Run:
 
     @property
     def tables(self) -> list[Table]:
-        """The spec's tables as plain data."""
+        """The spec's tables as plain data; behind them one of costs, where prices are known."""
         return self.with_published(())
 
     @property
@@ -71,20 +72,35 @@ class Run:
         return next(iter(self.headline.unread(self.scores).values()), None) if self.metrics else None
 
     @property
+    def prices(self) -> dict[str, Price]:
+        """Model → what it costs, by the spec and by the user's `prices.yaml`."""
+        from harness.config.user_prices import known_prices  # what only costs need
+
+        return known_prices(self.spec.get("prices"))
+
+    @property
     def cluster(self) -> tuple[str, ...]:
         """Which episodes are one observation, as the spec's `cluster:` says; () for the repeats of a case."""
         return as_tuple(self.spec.get("cluster") or ())
 
     def with_published(self, published: Iterable[PublishedTable]) -> list[Table]:
-        """The spec's tables with figures of publications (`published`) as marked rows."""
+        """The spec's tables with figures of publications (`published`) as marked rows, and one of costs if known."""
         entries = self.table_specs
         if figures := [*published]:
             entries = [part("beside", "what shows published figures")(table, figures) for table in entries]
-        if not entries:
-            return []
-        shown = self.headline.withheld(self.scores)
-        tables = [build(table, shown, self.metrics) for table in entries]
-        tables = self.headline.explained(entries, tables, self.scores)
+        if any(derived.kind == "cost" for entry in entries for derived in entry.derived.values()):
+            from harness.tables.cost import priced
+
+            entries = [priced(entry, self.prices) for entry in entries]
+        tables = list[Table]()
+        if entries:
+            shown = self.headline.withheld(self.scores)
+            tables = [build(table, shown, self.metrics) for table in entries]
+            tables = self.headline.explained(entries, tables, self.scores)
+        if any(score.usage for score in self.scores):
+            from harness.tables import spent
+
+            tables += filter(None, [spent.table(self.scores, self.prices)])
         further = (*who_answered(self.meta), *filter(None, [self.unfinished]))
         return [replace(table, notes=(*table.notes, *further)) for table in tables]
 

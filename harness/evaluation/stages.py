@@ -215,7 +215,7 @@ def follow(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
         done = finish(done, run.began)  # the episodes can be read even if what follows fails
 
     def another(name: str, plan: Plan, how: Options, spent: Spent) -> Run:
-        return execute(plan, how, run.on_more(name), spent=spent)
+        return execute(plan, replace(how, stop_unless=None), run.on_more(name), spent=spent)
 
     for one in run.after:
         done = one.run(done, plan, run.options, another, run.began)

@@ -11,6 +11,7 @@ from harness.api.printable import clean_name, shortened
 from harness.tables import (
     SIMULATED,
     SIMULATED_NAME,
+    UNREAD,
     Cell,
     Column,
     ErrorKind,
@@ -123,6 +124,7 @@ def _names(row: Row, table: Table) -> list[str]:
     if names:
         marked = 1 if table.row_labels[0] == "rank" else 0
         names[marked] += (" †" if row.published else "") + (f" {SIMULATED}" if row.uses_ground_truth else "")
+        names[marked] += f" {UNREAD}" if row.unread else ""
     return names
 
 
@@ -130,6 +132,7 @@ def _marked_cell(column: Column, row: Row, cell: Cell, table: Table) -> str:
     if cell.blank:
         return ""
     mark = f" {SIMULATED}" if cell.uses_ground_truth and not row.uses_ground_truth else ""
+    mark += f" {UNREAD}" if cell.unread and cell.value is not None and not row.unread else ""
     if column.form in ("interval", "rank"):
         return _ranged(cell, column.form) + mark
     if column.form != "quantity":
@@ -168,8 +171,9 @@ def _tidy_grid(table: Table) -> Grid:
 
 
 def marks(row: Mapping[str, Any]) -> str:
-    """What follows the name of a tidy row: published and not run here, simulated."""
-    return (" †" if row["published"] else "") + (f" {SIMULATED}" if row.get("uses_ground_truth") else "")
+    """What follows the name of a tidy row: published and not run here, simulated, of a model that was not read."""
+    marks = {" †": row["published"], f" {SIMULATED}": row.get("uses_ground_truth"), f" {UNREAD}": row.get("unread")}
+    return "".join(mark for mark, holds in marks.items() if holds)
 
 
 def tabulated(texts: Grid, form: str) -> str:

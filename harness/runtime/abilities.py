@@ -52,7 +52,7 @@ def _missing(engine: Engine) -> Iterator[type[Ability]]:
 def _unwritten(plan: Plan, apart: _Players, own: _Players, jobs: Sequence[Job]) -> Iterator[tuple[str, type[Ability]]]:
     """The turns and cases in which no text is written: which, in words, and what answers them."""
     for condition, group in apart:
-        for turn in _turns(plan, condition, group):
+        for turn in turns_of(plan, condition, group):
             if (ability := turn.reply.ability) is not None:
                 yield f"turn {turn.name!r}", ability
     origins = {condition.origin for condition, _ in own}
@@ -71,7 +71,7 @@ def _toolless(plan: Plan, engine: Engine, playing: _Players) -> Iterator[SpecErr
     for condition, group in playing:
         if problem is None and not group.prompts.continues:
             continue
-        turn = next((turn for turn in _turns(plan, condition, group) if turn.reply.tools), None)
+        turn = next((turn for turn in turns_of(plan, condition, group) if turn.reply.tools), None)
         if turn is None:
             continue
         what = f"turn {turn.name!r} offers tools (reply_via: tool_calls)"
@@ -99,7 +99,7 @@ def _unheld(plan: Plan, engine: Engine, own: _Players, jobs: Sequence[Job]) -> I
     known = set()
     for condition, group in own:
         for kind in _unlike(condition, cases.get(condition.id, ())) if condition.structured_output else ():
-            for turn in _turns(plan, condition, group, kind):
+            for turn in turns_of(plan, condition, group, kind):
                 constraint = turn.reply.constraint()
                 if constraint is None or turn.reply.tools or (key := repr(constraint)) in known:
                     continue
@@ -118,7 +118,7 @@ def _unlike(condition: Condition, cases: Sequence[Case]) -> Iterator[Case | None
     kinds = set()
     for case in cases:
         kind: Any = None
-        with contextlib.suppress(Exception):  # as in `_turns`
+        with contextlib.suppress(Exception):  # as in `turns_of`
             kind = tuple(sorted({str([*(condition.task.reply(case, a).constraint() or ())]) for a in case.agents}))
         if kind not in kinds:
             kinds.add(kind)
@@ -130,7 +130,7 @@ def unconstrained(plan: Plan) -> Iterator[SpecError]:
     playing = [(c, g) for c in plan.conditions if c.structured_output for g in c.groups if g.policy is None]
     apart = {(repr(c.protocol.play), id(c.task), g.name): (c, g) for c, g in playing}
     why: dict[str, str] = {}
-    for turn in (turn for condition, group in apart.values() for turn in _turns(plan, condition, group)):
+    for turn in (turn for condition, group in apart.values() for turn in turns_of(plan, condition, group)):
         if turn.reply.constraint() is not None:
             return
         ability, tools = turn.reply.ability, bool(turn.reply.tools)
@@ -142,7 +142,7 @@ def unconstrained(plan: Plan) -> Iterator[SpecError]:
         yield SpecError(what, place=plan.spec.place("structured_output"), hint=next(iter(why.values())))
 
 
-def _turns(plan: Plan, condition: Condition, group: Group, case: Case | None = None) -> Iterator[Turn]:
+def turns_of(plan: Plan, condition: Condition, group: Group, case: Case | None = None) -> Iterator[Turn]:
     """The turns of the group's agents in a case; None: in the task's example."""
     with contextlib.suppress(Exception):  # what a plugin does wrong is for `examine` and for the run
         example = condition.assign_groups(condition.task.example() if case is None else case, plan.seed)

@@ -26,11 +26,12 @@ from harness.replies.parse_guard import note_bugs
 from harness.runtime import session
 from harness.runtime.episode import STOPS, play
 from harness.runtime.interrupts import first_interrupt
-from harness.runtime.players import Player
+from harness.runtime.players import ModelPlayer, Player
 from harness.runtime.runner import Work
-from harness.runtime.scoring import grade, labels, score, turns_of
+from harness.runtime.scoring import grade, labels, score, turns_of, usage_of
 from harness.runtime.seats import seats
 from harness.runtime.steps import Steps
+from harness.runtime.turn_shares import TurnShares
 from harness.storage.error_log import ERRORS, ErrorLog
 from harness.tables import EpisodeScore
 
@@ -71,6 +72,8 @@ class Episodes:
         self.shares = self.plan.dedupe_calls
         self.pending = storage.PendingFailures()
         self._on_end: dict[str, Callable[[], None]] = {}
+        self.turn_shares = TurnShares(work.count_turns or work.on_turn_counts)
+        work.on_missed = self.stop.end
 
     @property
     def plan(self) -> Plan:
@@ -107,6 +110,7 @@ class Episodes:
                     await asyncio.gather(*tasks, return_exceptions=True)
                 self._check_end()
                 has_more = extend()
+            self.turn_shares.report_all()
             for repeats in filter(None, [gate.repeats for gate in self.gates.values()]):
                 await repeats.ask_again()
 
@@ -291,7 +295,9 @@ class Episodes:
                 self.usage.check_time()
                 try:
                     for agent, seat in seats(self.plan, *job).items():
-                        episode.players[agent] = seat.player(self.engines, episode.id)
+                        episode.players[agent] = player = seat.player(self.engines, episode.id)
+                        if isinstance(player, ModelPlayer):
+                            player.on_ask = functools.partial(self.turn_shares.begin, seat.model, episode.id, agent)
                     outcome = await play(
                         Steps(condition.protocol, condition.task, case, episode.rng),
                         episode.players,
@@ -349,7 +355,8 @@ class _OpenEpisode:
         else:
             episode = grade(episode, condition, case, run.errors)
         turns = turns_of(episode, condition, case)
-        scored = score(episode, run.plan.metrics, condition.uses_ground_truth, run.errors, turns)
+        usage = usage_of(episode, condition, case, {name: one.model for name, one in run.plan.engines.items()})
+        scored = score(episode, run.plan.metrics, condition.uses_ground_truth, run.errors, turns, usage)
         marks = {name: getattr(scored, name) for name in storage.MARKS}
         line = storage.end_line(episode, scored.labels, scored.to_json()["numbers"], scored.error, marks)
         run.record(line, lambda: self._count(episode, scored))
@@ -371,6 +378,8 @@ class _OpenEpisode:
             if gate is not None and not gate.lenient and (run.pending or _may_pass(move, gate)):  # else a result
                 line["engine"] = [group.model or "model", gate.answered]
         run.record(line)
+        if move.calls or move.error_kind is not None:
+            run.turn_shares.end(self.id, self.condition.id, move)
 
 
 def _may_pass(move: Move, gate: Gate) -> bool:

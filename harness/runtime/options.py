@@ -31,6 +31,8 @@ class Options:
         rpm: send at most N requests a minute to each engine.
         tpm: use at most N tokens a minute, input and output, of each engine.
         max_time: send no new request after this time: 90 (seconds), 30m, 8h, 2d; in Python seconds.
+        stop_unless: stop unless at least this share of a model's first turns is parsed, answered or complete (not cut
+            off at max_tokens): parsed=20%,complete=50%; in Python {"parsed": 0.2}.
         use_cache: keep model responses in this file and use them again.
         reuse: take what the runs in this folder have asked already, in the same words, of the same model with the same
             sampling and seed, from their journals: only the rest is asked.
@@ -46,7 +48,7 @@ class Options:
             (weaker).
 
     Raises:
-        SetupError: a budget that is not a valid number.
+        SetupError: a budget or a share that is not a valid number.
     """
 
     output_path: Path | None = None
@@ -59,6 +61,7 @@ class Options:
     rpm: int | None = None
     tpm: int | None = None
     max_time: float | None = None
+    stop_unless: Mapping[str, float] | None = None
     use_cache: Path | None = None
     reuse: Path | None = None
     log_samples: bool = False
@@ -84,6 +87,10 @@ class Options:
                 *words, last = (word.strip(" '\"") for word in field.type[8:-1].split(","))
                 if getattr(self, field.name) not in (*words, last):
                     _refuse(field.name, f"{', '.join(words)} or {last}", getattr(self, field.name))
+        if self.stop_unless is not None:
+            from harness.runtime.turn_shares import check_shares
+
+            check_shares(self.stop_unless)
         _ = self.budget  # raises where it is none
 
     @property

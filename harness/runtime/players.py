@@ -56,6 +56,7 @@ class ModelPlayer:
         self._context: Facts | None = None  # that of `_opening`: new conversations of one agent begin alike
         self._opening: Sequence[dict[str, Any]] = ()
         self.asked = 0  # how many messages stood before its first reply
+        self.on_ask: Callable[[], None] = lambda: None  # called when a turn begins in which it is asked
 
     async def act(
         self,
@@ -76,6 +77,7 @@ class ModelPlayer:
             EngineFatalError, BudgetSpentError: nothing more can or may be asked now; any other engine error becomes
                 the move's error.
         """
+        self.on_ask()
         index, variables = self.turns, self._open(turn)
         calls: list[Completion] = []
         action = error = kind = None

@@ -58,6 +58,7 @@ def rescore(plan: Plan, folder: Path, provider: str = "process") -> list[Episode
         # The journal knows the players: the plan has a model in the baseline's place.
         graded = grade(episode, condition, case, errors, provider)
         ground_truth = end.get("uses_ground_truth", False)
-        scored[name] = score(graded, plan.metrics, ground_truth, errors, turns_of(graded, condition, case))
+        turns, usage = turns_of(graded, condition, case), end.get("usage", {})
+        scored[name] = score(graded, plan.metrics, ground_truth, errors, turns, usage)
     refuse(plan, folder, disputed)
     return [scored[name] for name in episodes if name in scored]

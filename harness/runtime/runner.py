@@ -28,6 +28,7 @@ from harness.runtime.heartbeat import Heartbeat
 from harness.runtime.options import Options
 from harness.runtime.run_json import write_spec
 from harness.runtime.steps import Steps
+from harness.runtime.turn_shares import ShareCheck, TurnCounts
 from harness.tables import EpisodeScore
 
 _SAMPLED_EPISODES, _MAX_SAMPLED_TURNS = 4, 2000
@@ -65,6 +66,17 @@ class BudgetReachedError(RunStoppedError):
         )
 
 
+class SharesMissedError(RunStoppedError):
+    """The run ended because too few of a model's turns were parsed or answered (`--stop_unless`)."""
+
+    def __init__(self, why: str, done: int, total: int) -> None:
+        self.stopped = {"why": why, "episodes": done, "of": total}
+        super().__init__(
+            f"the run stopped after {done} of {total} episodes: {why}",
+            hint="What is recorded is kept: the same command without --stop_unless goes on.",
+        )
+
+
 @dataclass(kw_only=True)
 class Work:
     """The rest of a run, for an executor to play. It grows if conditions become known during the run.
@@ -83,6 +95,8 @@ class Work:
         live_models: names of the models that have answered in this run, as far as this process knows.
         broken: names of the models that are asked no more, with the reason.
         interrupted: whether the user ended it, and what was in flight then is finished.
+        count_turns: takes what became of the first turns of each model; None: this process checks them (`shares`).
+        on_missed: called where too small a share of turns ends the run (`--stop_unless`), with the reason.
     """
 
     plan: Plan
@@ -98,7 +112,19 @@ class Work:
     live_models: set[str] = field(default_factory=set)
     broken: dict[str, str] = field(default_factory=dict)
     interrupted: bool = False
+    on_missed: Callable[[str], None] = lambda why: None
+    count_turns: Callable[[str, TurnCounts], None] | None = None
     _untaken: Iterator[Job] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.shares = ShareCheck(self.plan, self.options.stop_unless or {})
+
+    def on_turn_counts(self, model: str, counts: TurnCounts, source: object = None) -> None:
+        """Take what became of a model's first turns. `source`: which process counted them."""
+        before = self.shares.missed
+        self.shares.take(source, model, counts)
+        if before is None and self.shares.missed is not None:
+            self.on_missed(self.shares.missed)
 
     @property
     def remaining(self) -> int:
@@ -149,6 +175,7 @@ class Work:
             if (more := following(self.plan, self.scores)) is None:
                 return False
             self.plan, self.episodes = more, list(more.episodes(self.episodes))
+            self.shares.plan = more
             write_spec(more, self.folder)
             self.read_journal()
             self._untaken = None
@@ -187,6 +214,10 @@ async def run(work: Work, play: Play) -> None:
         except BudgetSpentError as reached:
             raise BudgetReachedError(reached, work.usage, len(work.done), work.total) from None
         except (EngineFatalError, StorageError) as error:
+            if (missed := work.shares.missed) is not None and str(error) == missed:
+                if work.extend():
+                    raise SharesMissedError(missed, len(work.done), work.total) from None
+                return  # there was nothing left to save
             what, hint = (error.message, error.hint) if isinstance(error, StorageError) else (error, None)
             hint = hint or "Mend the cause, then give the same command again: nothing that is recorded is asked twice."
             stop = RunStoppedError(
@@ -250,8 +281,7 @@ def _usage_of(plan: Plan, budget: Budget, calls: int, tokens: int, seconds: floa
 
     usage = BoundedUsage(budget, calls, tokens, seconds=seconds)
     if budget.max_cost is not None:
-        from harness.config.user_prices import user_prices
-        from harness.tables.cost import read_prices
+        from harness.config.user_prices import known_prices
 
-        usage.count_costs(user_prices() | read_prices(plan.spec.get("prices")), micros)
+        usage.count_costs(known_prices(plan.spec.get("prices")), micros)
     return usage

@@ -24,6 +24,7 @@ from harness.tables.scores import is_countable
 _UNLOGGED = ErrorLog()
 _FAILED = {*storage.PASSING, *storage.REFUSALS}
 """Kinds of turns whose last request had no answer."""
+_BILLED = ("input", "cached", "output", "usd", "uncounted", "calls")
 
 
 def labels(plan: Plan, condition: Condition, case: Case) -> dict[str, Any]:
@@ -132,6 +133,31 @@ def turns_of(episode: Episode, condition: Condition, case: Case) -> dict[str, di
     return {name: dict(counts) for name, counts in turns.items()}
 
 
+def usage_of(
+    episode: Episode, condition: Condition, case: Case, models: Mapping[str, str]
+) -> dict[str, dict[str, float]]:
+    """`EpisodeScore.usage`. `models`: name of a model in the spec → its own name."""
+    usage: dict[str, dict[str, float]] = {}
+    for move in episode.moves() if models else ():
+        for call in move.calls:
+            name = condition.group_of(case, move.agent).model or "model"
+            counts = usage.setdefault(models.get(name, name), dict.fromkeys(_BILLED, 0))
+            counts["calls"] += 1
+            if call.cost is not None:
+                counts["usd"] += call.cost
+            elif call.input_tokens is None or call.output_tokens is None:
+                counts["uncounted"] += 1
+            else:
+                counts["input"] += call.input_tokens
+                counts["output"] += call.output_tokens
+                counts["cached"] += call.cached_tokens or 0
+    return {
+        model: {name: count for name, count in counts.items() if count and name != "calls"}
+        for model, counts in usage.items()
+        if counts["uncounted"] < counts["calls"]
+    }
+
+
 def _unanswered(episode: Episode) -> str | None:
     """Why an episode has no number: models were asked, and none of them answered once."""
     failed = [move.error for move in episode.moves() if move.error_kind in _FAILED]
@@ -146,6 +172,7 @@ def score(
     uses_ground_truth: bool = False,
     errors: ErrorLog = _UNLOGGED,
     turns: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+    usage: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
 ) -> EpisodeScore:
     """The line of `scores.jsonl` for an episode; `uses_ground_truth` says that players knew the right answer."""
     if episode.error is None and (why := _unanswered(episode)) is not None:
@@ -153,5 +180,5 @@ def score(
     numbers, error = measure(episode, metrics, errors)
     limited = any(move.error_kind == LIMITED for move in episode.moves())
     dropped = Counter(name for move in episode.moves() for name in move.dropped_fields)
-    marks = uses_ground_truth, limited, turns, dict(dropped)
+    marks = uses_ground_truth, limited, turns, dict(dropped), usage
     return EpisodeScore(episode.id, episode.condition, dict(episode.labels), numbers, error, *marks)

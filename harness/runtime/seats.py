@@ -33,11 +33,16 @@ class Seat:
     sampling: Facts
     structured_output: bool
 
+    @property
+    def model(self) -> str:
+        """The name in the spec of the model that plays it, if one does."""
+        return self.group.model or "model"
+
     def player(self, engines: Mapping[str, Engine], episode: str) -> Player:
         """A new player. `engines`: by the names that groups use; `episode`: the id, first part of request ids."""
         if self.group.policy is not None:
             return self.policy_player()
-        engine = engines[self.group.model or "model"]
+        engine = engines[self.model]
         prompts = self.group.prompts
         name = f"{episode}/{self.agent}"
         return ModelPlayer(engine, prompts, self.sampling, self.structured_output, name, self.seed)

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, TypedDict
+from typing import Annotated, Any, ClassVar, Required, TypedDict
 
 from harness.api import Range
 from harness.plugins.parameters import Keywords
@@ -20,22 +20,31 @@ from .table import Cell, text
 _USD = Annotated[float, Range(ge=0, le=1_000_000)]
 
 
-class PricesEntry(TypedDict):
+class PricesEntry(TypedDict, total=False):
     """What a model costs, as a spec's `prices:` states it."""
 
-    input: Annotated[_USD, "USD per million input tokens"]
-    output: Annotated[_USD, "USD per million output tokens"]
+    input: Required[Annotated[_USD, "USD per million input tokens"]]
+    output: Required[Annotated[_USD, "USD per million output tokens"]]
+    cached: Annotated[_USD, "USD per million input tokens that were cached; as input if there is none"]
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """USD per million tokens."""
+    """USD per million tokens; `cached`: of input tokens that were in a cache, if these have a price of their own."""
 
     input: float
     output: float
+    cached: float | None = None
 
     def __str__(self) -> str:
-        return f"{self.input:.10g} in, {self.output:.10g} out"
+        cached = "" if self.cached is None else f", {self.cached:.10g} cached"
+        return f"{self.input:.10g} in{cached}, {self.output:.10g} out"
+
+    def micros(self, kind: str, tokens: float) -> float:
+        """Millionths of a USD that tokens add; `cached` ones are part of `input`, and usually take something off."""
+        if kind == "cached":
+            return 0.0 if self.cached is None else tokens * (self.cached - self.input)
+        return tokens * (self.input if kind == "input" else self.output)
 
 
 Prices = Mapping[str, Price]
@@ -44,11 +53,14 @@ Prices = Mapping[str, Price]
 
 def read_prices(entry: Mapping[str, Any] | None) -> dict[str, Price]:
     """The prices that a spec's `prices:` states, a mapping of models to `PricesEntry`."""
-    return {text(model): Price(price["input"], price["output"]) for model, price in (entry or {}).items()}
+    return {
+        text(model): Price(price["input"], price["output"], price.get("cached"))
+        for model, price in (entry or {}).items()
+    }
 
 
 Parts = Mapping[str, str]
-"""Price ("input", "output") → the metric that counts the tokens that are billed at it."""
+"""Kind of tokens ("input", the "cached" ones among them, "output") → the metric that counts them."""
 
 
 def cost(parts: Parts, prices: Prices, scores: Sequence[EpisodeScore], failed: int) -> Cell:
@@ -63,7 +75,7 @@ def cost(parts: Parts, prices: Prices, scores: Sequence[EpisodeScore], failed: i
     billed = [(score.model, tokens) for score in scores if (tokens := _tokens(score, parts)) is not None]
     value = None
     if billed and all(model in prices for model, _ in billed):
-        value = math.fsum(x * getattr(prices[model], kind) for model, tokens in billed for kind, x in tokens) / 1e6
+        value = math.fsum(prices[model].micros(kind, x) for model, tokens in billed for kind, x in tokens) / 1e6
     return Cell(finite(value), None, len(billed), failed, len(scores) - failed - len(billed))
 
 
@@ -99,6 +111,7 @@ class CostParts(TypedDict, total=False):
     """The metrics of a sum of money."""
 
     input: Name
+    cached: Name
     output: Name
 
 
@@ -107,8 +120,8 @@ class CostEntry(TypedDict, total=False):
 
     cost: Annotated[
         dict[str, Annotated[CostParts, Keywords(minProperties=1)]],
-        "a mapping of new names, to be used in `metrics`, to {input: metric, output: metric}, or one of them: the USD "
-        "that so many tokens cost at the spec's prices, over all episodes",
+        "a mapping of new names, to be used in `metrics`, to {input: metric, cached: metric, output: metric}, or some "
+        "of them: the USD that so many tokens cost at the spec's prices, over all episodes",
     ]
     prices: Annotated[dict[str, PricesEntry], "what models cost in this table; by default, what the spec says"]
 
@@ -141,7 +154,9 @@ class Cost(TableKey):
 
 
 def priced(table: TableSpec, prices: Prices) -> TableSpec:
-    """The table with these prices in the place of its own."""
-    added = tuple(replace(key, prices=prices) if isinstance(key, Cost) else key for key in table.added)
+    """The table with these prices beside its own."""
+    added = tuple(
+        replace(key, prices={**prices, **key.prices}) if isinstance(key, Cost) else key for key in table.added
+    )
     cells = {name: made for key in added if isinstance(key, Cost) for name, made in key.cells().items()}
     return replace(table, added=added, derived={**table.derived, **cells})

@@ -15,7 +15,7 @@ from .entry import LabelValues, Means, Name
 from .parse_share import DEFAULT_MIN_READ, by_model, in_percent
 from .scores import EpisodeScore
 from .spec import TableSpec, as_tuple, check
-from .table import DIGITS, Cell, Table, Unit, text
+from .table import DIGITS, UNREAD, Cell, Column, Row, Table, Unit, text
 
 Better = Literal["higher", "lower"]
 ARROWS: Final[Mapping[Better, str]] = {"higher": "↑", "lower": "↓"}
@@ -183,20 +183,61 @@ class HeadlineSpec:
     def explained(
         self, entries: Sequence[TableSpec], tables: Sequence[Table], scores: Iterable[EpisodeScore]
     ) -> list[Table]:
-        """The tables of these entries, one of them with the reasons of `unread` as notes: the first that shows the
-        headline's metric, else the first of all."""
-        reasons = self.unread(scores).values()
+        """The tables of these entries with the numbers of models in `unread` marked. The first that shows the
+        headline's metric, else the first of all, has the reasons as notes."""
+        scores = list(scores)
+        if not (unread := self.unread(scores)):
+            return list(tables)
         at = next((i for i, entry in enumerate(entries) if self.metric in entry.cells), 0)
-        return [
-            replace(table, notes=(*table.notes, *reasons)) if i == at and reasons else table
-            for i, table in enumerate(tables)
-        ]
+        done = [marked(entry, table, scores, unread) for entry, table in zip(entries, tables, strict=True)]
+        return [replace(one, notes=(*one.notes, *unread.values())) if i == at else one for i, one in enumerate(done)]
 
     def readable(self, scores: Iterable[EpisodeScore]) -> list[EpisodeScore]:
         """The episodes that the headline covers, of models that have one."""
         scores = self.selected(scores)
         unread = self.unread(scores)
         return [score for score in scores if score.model not in unread]
+
+
+def marked(entry: TableSpec, table: Table, scores: Iterable[EpisodeScore], unread: Iterable[str]) -> Table:
+    """A table with its cells of unread models marked, and a note on the mark.
+
+    A cell is of the model that its row or column names; where neither does, of all models in the table's episodes.
+    """
+    unread = {*unread}
+    first: dict[str, EpisodeScore] = {}
+    for score in scores:
+        if score.model not in first and meets(score.labels, entry.where):
+            first[score.model] = score
+    found, names = [model for model in first if model in unread], set[str]()
+    for model in found:
+        labels = first[model].labels
+        for key in entry.added:  # they may give models other names
+            labels = key.relabelled(labels)
+        names.add(text(labels.get("model")))
+
+    def is_unread(row: Row, column: Column) -> bool:
+        labels = {**row.key, **column.key}
+        return text(labels["model"]) in names if "model" in labels else bool(found)
+
+    rows = [
+        row
+        if row.published is not None
+        else replace(
+            row,
+            cells=tuple(
+                replace(cell, unread=is_unread(row, column))
+                for column, cell in zip(table.columns, row.cells, strict=True)
+            ),
+        )
+        for row in table.rows
+    ]
+    done = replace(table, rows=tuple(rows))
+    if not done.unread:
+        return table
+    listed = ", ".join(found)
+    note = f"{UNREAD} too few turns were parsed for these numbers to say anything of {listed}."
+    return replace(done, notes=(*done.notes, note))
 
 
 def _unread(cell: Cell) -> Cell:

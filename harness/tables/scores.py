@@ -52,6 +52,9 @@ class EpisodeScore:
         turns: name of a model in the spec → {"asked": turns in which it was asked, "answered": those in which it
             answered, readably or not, kind of error: those that ended without an action}.
         dropped_fields: field → the number of replies that have it and of which it was not read.
+        usage: model, by its own name → what its replies are billed by: tokens of "input", the "cached" ones among them,
+            and of "output"; "usd", what replies say themselves that they cost, and their tokens then do not count;
+            "uncounted", how many replies say neither. Only models that said something.
     """
 
     id: str
@@ -63,6 +66,7 @@ class EpisodeScore:
     limited: bool = False
     turns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     dropped_fields: Mapping[str, int] = field(default_factory=dict)
+    usage: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def model(self) -> str:
@@ -136,6 +140,11 @@ class EpisodeScore:
                 raise DataError(f"turns of {model} is {counts!r:.80}, not counts")
         if not all(type(count) is int for count in data.get("dropped_fields", {}).values()):
             raise DataError(f"dropped_fields is {data['dropped_fields']!r:.80}, not counts")
+        for model, counts in data.get("usage", {}).items():
+            if not isinstance(counts, dict) or not all(
+                _is_number(x) and not isinstance(x, list) for x in counts.values()
+            ):
+                raise DataError(f"usage of {model} is {counts!r:.80}, not numbers")
         for name, number in data["numbers"].items():
             if number is not None and not _is_number(number) and not _is_record(number):
                 kinds = 'a number, [numerator, denominator], {"record": …}'
@@ -162,6 +171,7 @@ _LINE: Final[dict[str, tuple[Any, str]]] = {
     "error": (str | None, "a text or null"),
     "turns": (dict, "an object"),
     "dropped_fields": (dict, "an object"),
+    "usage": (dict, "an object"),
 }
 
 

@@ -16,6 +16,8 @@ SCHEMA: Final = 1
 
 SIMULATED: Final = "‡"
 """Stands beside numbers of players that know the right answer (`harness.api.InformedPolicy`)."""
+UNREAD: Final = "§"
+"""Stands beside numbers of a model of whose turns too few were parsed (`HeadlineSpec.unread`)."""
 SIMULATED_NAME: Final = "simulated"
 """The word in the name of a player that knows the right answer."""
 
@@ -81,6 +83,7 @@ class Cell:
         (`harness.api.InformedPolicy`).
         method: how the interval was computed, where `harness.tables.stats.interval_by` did; notes name it.
         one_sample: whether its conditions count as one sample (`harness.tables.stats.clustered`); a note says so.
+        unread: whether too few turns of the model of some of the episodes were parsed to say anything of it.
         best: whether it is the best of its column, in tables that say which is.
         blank: whether its row has no such number, so that nothing is missing.
     """
@@ -96,6 +99,7 @@ class Cell:
     uses_ground_truth: bool = False
     method: IntervalMethod | None = None
     one_sample: bool = False
+    unread: bool = False
     best: bool = False
     blank: bool = False
 
@@ -141,6 +145,12 @@ class Row:
         """Whether all its episodes are simulated: the row is marked as a whole then, else cell by cell."""
         played = [cell for cell in self.cells if cell.n or cell.failed or cell.missing]
         return bool(played) and all(cell.uses_ground_truth for cell in played)
+
+    @property
+    def unread(self) -> bool:
+        """Whether too few turns of its model were parsed for all of its numbers; marked as `uses_ground_truth`."""
+        shown = [cell for cell in self.cells if cell.value is not None]
+        return bool(shown) and all(cell.unread for cell in shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +212,11 @@ class Table:
         return any(cell.uses_ground_truth for row in self.rows for cell in row.cells)
 
     @property
+    def unread(self) -> bool:
+        """Whether it shows a number of a model of whose turns too few were parsed."""
+        return any(cell.unread and cell.value is not None for row in self.rows for cell in row.cells)
+
+    @property
     def heat(self) -> tuple[str | None, float, float] | None:
         """Of a heat map the metric, and the numbers that are palest and strongest: 0 and 1 of shares, else the least
         and the greatest; None without numbers."""
@@ -221,9 +236,9 @@ class Table:
     def long(self) -> list[dict[str, Any]]:
         """Tidy rows, one a cell that is not blank: its labels, metric, value, stderr, n, failed, missing, overall,
         published; low and high in a table that asks for intervals, std in one that asks for standard deviations (None
-        where they do not belong to the row's metric), uses_ground_truth in one that has such numbers, group (how it
-        weighs its rows, None for other rows) in one with groups. In a table of tests or effects the label `statistic`
-        says what value is.
+        where they do not belong to the row's metric), uses_ground_truth and unread in one that has such numbers, group
+        (how it weighs its rows, None for other rows) in one with groups. In a table of tests or effects the label
+        `statistic` says what value is.
 
         A figure's rows also say where the number is drawn: `panel`, `x`, `series`. The last row label is x, those
         before it make panels. Texts among them are what readers see.
@@ -246,8 +261,8 @@ class Table:
         return tidy
 
     def to_json(self) -> dict[str, Any]:
-        """The whole table as a JSON object; its cells have `std` if the table asks for it, and
-        `uses_ground_truth` if any does."""
+        """The whole table as a JSON object; its cells have `std` if the table asks for it, and `uses_ground_truth` and
+        `unread` if any does."""
         document, omitted = {"schema": SCHEMA, **asdict(self)}, self._omitted
         for row in document["rows"]:
             if not self.has_groups:
@@ -264,6 +279,7 @@ class Table:
     def _omitted(self) -> set[str]:
         """The fields of cells that mean nothing in this table."""
         cells = [cell for row in self.rows for cell in row.cells]
-        unused = {mark for mark in ("uses_ground_truth", "best", "blank") if not any(getattr(c, mark) for c in cells)}
+        marks = ("uses_ground_truth", "unread", "best", "blank")
+        unused = {mark for mark in marks if not any(getattr(cell, mark) for cell in cells)}
         unused |= FOR_NOTES
         return unused if "std" in self.kinds else unused | {"std"}

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from harness.api.errors import DataError
 from harness.api.printable import cut
 from harness.config.spec import DISPLAY_KEYS
 from harness.extensions.analysis import paired
+from harness.report.provenance import who_answered
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, text
+from harness.tables.headline import marked
 from harness.tables.notes import clusters_in_words
 from harness.tables.scores import bounds_of
 
@@ -234,7 +236,7 @@ def compared(
         Row({"metric": name}, (headline.title if name == headline.metric else titles.get(name, name),), filled, name)
         for name, filled in zip(tests, cells([*tests.values()]), strict=True)
     ]
-    return Table(
+    table = Table(
         title=f"{b.name} against {a.name}, paired by case",
         row_labels=("metric",),
         column_labels=("statistic",),
@@ -243,14 +245,17 @@ def compared(
         row_names=("Metric",),
         error="interval",
         digits={name: _digits(row) for name, row in tests.items()},
-        notes=(*_notes(a, b, pairs, headline, tests, lacking), *unread),
+        notes=tuple(_notes(a, b, pairs, headline, tests, lacking)),
     )
+    if not unread:
+        return table
+    table = marked(replace(headline.table, where={}), table, (*a.scores, *b.scores), unread)
+    return replace(table, notes=(*table.notes, *unread.values()))
 
 
-def _unread(a: RunPart, b: RunPart, headline: HeadlineSpec) -> list[str]:
-    """Why the sides cannot be compared by the headline: too few turns of one were parsed."""
-    found = {name: why for side in (a, b) for name, why in headline.unread(side.scores).items()}
-    return [*found.values()]
+def _unread(a: RunPart, b: RunPart, headline: HeadlineSpec) -> dict[str, str]:
+    """Why the sides cannot be compared by the headline: model of which too few turns were parsed → the reason."""
+    return {name: why for side in (a, b) for name, why in headline.unread(side.scores).items()}
 
 
 def selected(pairs: Pairs, headline: HeadlineSpec, metric: str) -> Sequence[tuple[paired.Group, paired.Group]]:
@@ -297,6 +302,8 @@ def _notes(
         yield f"{pairs.alone[0]} episodes of {a.name} and {pairs.alone[1]} of {b.name} are in no pair."
     if pairs.unlike:
         yield f"{pairs.unlike} pairs of equal case ids are left out: their cases are not the same."
+    for of, run in {"A: ": a.run, "B: ": b.run}.items() if a.run is not b.run else (("", a.run),):
+        yield from (f"{of}{note}" for note in who_answered(run.meta))
     for index, side in enumerate((a, b)):
         episodes = [score for sides in pairs.both for score in sides[index]]
         if failed := sum(score.error is not None for score in episodes):

@@ -15,8 +15,8 @@ from harness.evaluation.run import Run
 from harness.extensions.analysis.published_beside import cited
 from harness.plugins.manifests import offers
 from harness.report.provenance import who_answered
-from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, text
-from harness.tables.cost import Price, Prices, cost, priced, read_prices
+from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, spent, text
+from harness.tables.cost import Price, Prices, cost, priced
 from harness.tables.published_figures import PublishedTable
 
 from .comparison import changes_in_words, spec_changes
@@ -36,8 +36,7 @@ class RunScores:
     @classmethod
     def of(cls, run: Run) -> RunScores:
         """Those of a run. Raises `DataError` for a headline that does not fit it."""
-        prices = read_prices(run.spec.get("prices"))
-        return cls(run.meta, run.scores, run.table_specs, run.metrics, prices, run.headline)
+        return cls(run.meta, run.scores, run.table_specs, run.metrics, run.prices, run.headline)
 
     @property
     def id(self) -> str:
@@ -56,15 +55,18 @@ class RunScores:
 
     @property
     def cost(self) -> str:
-        """What it cost, in words: USD by the spec's prices, else tokens."""
+        """What it cost, in words: USD by the known prices, else tokens."""
         if self.run.get("policies_only"):
             return "nothing: policies play"
+        if (usd := spent.usd_an_episode(self.scores, self.prices)) is not None:
+            episodes = sum(bool(score.usage) for score in self.scores)
+            return f"{usd * episodes:,.4g} USD for {episodes:,} episodes, by the known prices"
         billed = {"input": "tokens_input", "output": "tokens_output"}
         total = cost(billed, self.prices, self.scores, 0)
         if total.value is not None:
-            return f"{total.value:,.4g} USD for {total.n or 0:,} episodes, by the spec's prices"
+            return f"{total.value:,.4g} USD for {total.n or 0:,} episodes, by the known prices"
         counted = [x for score in self.scores for name in _TOKENS if (x := score.number(name)) is not None]
-        return f"{sum(counted):,.0f} tokens; the spec has no price" if counted else "not known: the spec has no price"
+        return f"{sum(counted):,.0f} tokens; no price is known" if counted else "not known: no price"
 
     @property
     def by_readers(self) -> tuple[float, float] | None:
@@ -119,7 +121,8 @@ def readers_in_words(runs: Sequence[RunScores]) -> str | None:
 
 
 def combined(runs: Sequence[RunScores]) -> tuple[list[EpisodeScore], dict[str, Price], str | None]:
-    """(all episodes under their models' names here, run after run; name → price; a note on disputed prices).
+    """(all episodes under their models' names here, run after run; name, and own name → price; a note on disputed
+    prices).
 
     Names, prices and errors as in `leaderboard`.
     """
@@ -128,7 +131,8 @@ def combined(runs: Sequence[RunScores]) -> tuple[list[EpisodeScore], dict[str, P
     _refuse_incomparable(runs)
     shown = shown_names(runs)
     prices, disputed = _prices(runs)
-    return _merged(runs, shown), {n: prices[model] for (_, model), n in shown.items() if model in prices}, disputed
+    by_name = {name: prices[model] for (_, model), name in shown.items() if model in prices}
+    return _merged(runs, shown), prices | by_name, disputed
 
 
 class Comparable:

@@ -54,12 +54,12 @@ def overall(boards: Sequence[Standings]) -> Table:
     rows = []
     for role, model in sorted(models, key=lambda key: (key[0] != "model", _order(averages[key], models[key]), key[1])):
         own = models[role, model]
-        cells = [
-            replace(own[name].cell, best=role == "model" and own[name].cell.value == best[name])
-            if name in own
-            else Cell(n=0)
-            for name in best
+        cells = [own[name].cell if name in own else Cell(n=0) for name in best]
+        ahead = [
+            role == "model" and cell.value is not None and cell.value == best[name]
+            for name, cell in zip(best, cells, strict=True)
         ]
+        cells = [replace(cell, best=is_best) for cell, is_best in zip(cells, ahead, strict=True)]
         if averaged:
             mean = averages[role, model]
             cells.append(replace(mean, best=role == "model" and mean.value is not None and mean.value == top))

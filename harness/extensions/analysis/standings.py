@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from harness.tables.notes import clusters_in_words
 from harness.tables.parse_share import ParseShare
 from harness.tables.published_figures import PublishedTable
 from harness.tables.scores import cluster_of
+from harness.tables.spent import usd_an_episode, usd_digits
 from harness.tables.table import words_of
 
 from .leaderboard import (
@@ -140,13 +140,13 @@ class Standings:
             *(Column({"metric": name}, (labels.get(name, name),), name) for name in beside),
             *([Column({"metric": "usd"}, ("USD an episode",), "usd")] if has_costs else []),
         ]
-        best = best_of(headline, self.rows)
+        best = best_of(headline, self.rows)  # None: no number is
         rows = [
             Row(
                 {"rank": row.rank, "model": row.model},
                 (row.rank, row.model + _ROLES[row.end or row.role]),
                 (
-                    replace(row.cell, best=row.role == "model" and row.cell.value == best),
+                    replace(row.cell, best=row.role == "model" and best is not None and row.cell.value == best),
                     *([_plain(row, row.read)] if has_reads else []),
                     *(_plain(row, row.count(name)) for name in counts),
                     *(row.beside.get(name, Cell(n=None)) for name in beside),
@@ -181,9 +181,7 @@ def _clustered(rows: Iterable[Standing]) -> bool:
 
 
 def _usd_digits(rows: Iterable[Standing]) -> int:
-    """As many decimals as the cheapest needs for two digits other than 0."""
-    costs = [row.usd for row in rows if row.usd]
-    return min(10, max(2, 1 - math.floor(math.log10(min(costs))))) if costs else 2
+    return usd_digits(min((row.usd for row in rows if row.usd), default=1.0))
 
 
 def _beside(headline: HeadlineSpec, rows: Sequence[Standing]) -> list[str]:
@@ -236,7 +234,7 @@ def standings(
     rows += [row for row, _ in figures]
     sign = -1 if headline.better == "higher" else 1
     rows.sort(key=lambda row: (row.cell.value is None, sign * (row.cell.value or 0), row.ranks or (0, 0), row.model))
-    notes = [*_notes(headline, rows, found, prices), *headline.unread(scores).values()]
+    notes = [*_notes(headline, rows, found, prices, scores), *headline.unread(scores).values()]
     if pooled := pooled_conditions(runs, headline):
         notes.insert(1, pooled)
     notes += filter(None, (disputed, differences(runs)))
@@ -319,6 +317,8 @@ def _rows(headline: HeadlineSpec, scores: Sequence[EpisodeScore], prices: Prices
 
 
 def _usd(scores: Sequence[EpisodeScore], prices: Prices, failed: int) -> float | None:
+    if any(score.usage for score in scores):
+        return usd_an_episode(scores, prices)
     total = cost(_BILLED, prices, scores, failed)
     return None if total.value is None else total.value / (total.n or 1)
 
@@ -376,7 +376,13 @@ def best_of(headline: HeadlineSpec, rows: Iterable[Standing]) -> float | None:
     return (max if headline.better == "higher" else min)(known) if len(known) > 1 else None
 
 
-def _notes(headline: HeadlineSpec, rows: Sequence[Standing], pairs: _Pairs, prices: Prices) -> Iterable[str]:
+def _notes(
+    headline: HeadlineSpec,
+    rows: Sequence[Standing],
+    pairs: _Pairs,
+    prices: Prices,
+    scores: Sequence[EpisodeScore],
+) -> Iterable[str]:
     yield (
         f"{headline.title}: {headline.metric}, {headline.better} is better, with its 95 % interval over n episodes"
         f"{' with ' * bool(headline.where)}{headline.where}."
@@ -402,7 +408,7 @@ def _notes(headline: HeadlineSpec, rows: Sequence[Standing], pairs: _Pairs, pric
             f"Intervals and tests treat {clusters_in_words(headline.table)} as one observation (clustered); clusters: "
             "how many observations there are."
         )
-    yield from _cost_notes(rows, prices)
+    yield from _cost_notes(rows, prices, scores)
     if shown := _beside(headline, rows):
         yield f"Means over these episodes: {', '.join(headline_labels(headline)[name] for name in shown)}."
 
@@ -435,14 +441,19 @@ def _rank_notes(pairs: _Pairs, what: str) -> Iterable[str]:
         )
 
 
-def _cost_notes(rows: Sequence[Standing], prices: Prices) -> Iterable[str]:
-    priced = [row.model for row in rows if row.usd is not None]
-    if not priced:
+def _cost_notes(rows: Sequence[Standing], prices: Prices, scores: Iterable[EpisodeScore]) -> Iterable[str]:
+    if all(row.usd is None for row in rows):
         return
-    rates = listed([f"{model} {prices[model]}" for model in priced], "; ")
-    yield f"USD an episode: mean over the episodes that report tokens, at prices per million tokens ({rates})."
+    used: dict[str, dict[str, None]] = {}
+    for score in scores:  # the models that answered in a row, by their own names
+        used.setdefault(score.model, {}).update(dict.fromkeys(score.usage or (score.model,)))
+    priced = dict.fromkeys(name for row in rows if row.usd is not None for name in used.get(row.model, ()))
+    rates = listed([f"{model} {prices[model]}" for model in priced if model in prices], "; ")
+    at = f", at prices per million tokens ({rates})" if rates else ", as replies say it"
+    yield f"USD an episode: mean over the episodes that report tokens{at}."
     lacking = [row.model for row in rows if row.role == "model" and row.usd is None]
-    if without := [model for model in lacking if model not in prices]:
-        yield f"No USD for {listed(without)}: the spec's `prices:` has none for it."
-    if silent := [model for model in lacking if model in prices]:
+    silent = [model for model in lacking if all(name in prices for name in used.get(model, (model,)))]
+    if without := [model for model in lacking if model not in silent]:
+        yield f"No USD for {listed(without)}: neither the spec's `prices:` nor your `prices.yaml` has a price."
+    if silent:
         yield f"No USD for {listed(silent)}: no episode reports tokens."

@@ -30,13 +30,14 @@ def called(table: TableSpec, name: str) -> bool:
 
 def tables_named(tables: Sequence[Table], specs: Sequence[TableSpec], name: str) -> list[Table]:
     """The tables that a name means: a title, or a number in the paper; `specs` are their entries, in the same order.
+    What follows without an entry is called by its title.
 
     Raises:
         DataError: naming near matches and all tables there are.
     """
-    matches = [table for table, entry in zip(tables, specs, strict=True) if called(entry, name)]
+    matches = [table for table, entry in zip(tables, specs, strict=False) if called(entry, name)]
     if matches:  # "4" is Table 4 where there is one, and else Figure 4
-        numbered = [t for t, entry in zip(tables, specs, strict=True) if called(entry, f"table {name}")]
+        numbered = [t for t, entry in zip(tables, specs, strict=False) if called(entry, f"table {name}")]
         return numbered or matches
     matches = [table for table in tables if name.strip() and name.casefold() in table.title.casefold()]
     if len(matches) != 1:  # part of a title, if only one has it

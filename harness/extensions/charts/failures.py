@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.api.errors import DataError
 from harness.extensions.charts.style import FAINT, label, ticks
-from harness.tables import SIMULATED, EpisodeScore, HeadlineSpec, text
+from harness.tables import SIMULATED, UNREAD, EpisodeScore, HeadlineSpec, text
 
 from .chart import Chart
 from .sources import ChartOptions, Material, PlayedEpisode
@@ -45,12 +45,14 @@ def failures(material: Material, choice: ChartOptions) -> Chart:
     by, higher = material.way(choice.by), headline.better == "higher"
     ending = _ending(material, headline)
     counts: dict[str, Counter[str]] = {}
-    simulated = set()
+    simulated, unread, too_few = set(), set(), headline.unread(material.scores)
     for one in material.played():
         group = text(one.score.labels.get(by))
         counts.setdefault(group, Counter())[ending(one)] += 1
         if one.score.uses_ground_truth:
             simulated.add(group)
+        if one.score.model in too_few:
+            unread.add(group)
     if not counts:
         raise DataError("no episode was played: nothing to count")
     if len(counts) > _MAX_BARS:
@@ -58,7 +60,9 @@ def failures(material: Material, choice: ChartOptions) -> Chart:
         raise DataError(message, hint="Choose another label with --by.")
     kinds = [kind for kind in COLORS if any(count[kind] for count in counts.values())]
     names = {
-        group: (group if by == "model" else material.shown(group)) + (f" {SIMULATED}" if group in simulated else "")
+        group: (group if by == "model" else material.shown(group))
+        + (f" {SIMULATED}" if group in simulated else "")
+        + (f" {UNREAD}" if group in unread else "")
         for group in counts
     }
 
@@ -87,7 +91,7 @@ def failures(material: Material, choice: ChartOptions) -> Chart:
         f"Share of episodes by how they ended, a bar for each {material.shown(by)}. "
         f"Solved means that {label(headline.name)} is {int(higher)}. "
         "An episode that was not solved counts once, under the gravest of: failed, engine error, limit reached, "
-        "cut-off reply, unreadable reply.",
+        "cut-off reply, unreadable reply." + "".join(f" {UNREAD} {why}" for why in too_few.values()),
         (material.shown(by), "episodes", *kinds),
         tuple((names[group], count.total(), *(count[kind] for kind in kinds)) for group, count in counts.items()),
         paint,

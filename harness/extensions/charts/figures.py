@@ -10,7 +10,7 @@ from harness.api.errors import DataError
 from harness.api.printable import clean_name
 from harness.extensions.charts.style import PALETTE, WIDTH, blank, in_unit, labels, styled, write
 from harness.report.grid import marks, number
-from harness.tables import SIMULATED, Table, error_of
+from harness.tables import SIMULATED, UNREAD, Table, error_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,9 +73,7 @@ def _drawn(table: Table) -> Figure:
         axes[0].set_ylim(bottom=0)
     handles = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), fontsize="small", loc="outside right upper")
-    figure.suptitle(
-        clean_name(table.title) + (f"\n{SIMULATED} simulated" if table.uses_ground_truth else ""), wrap=True
-    )
+    figure.suptitle(_title(table), wrap=True)
     return figure
 
 
@@ -113,9 +111,14 @@ def _heat(table: Table) -> Figure:
                 dark = high > low and (x - low) / (high - low) > 0.55
                 ink = "white" if dark else "black"
                 axis.text(j + 0.5, i + 0.5, number(x, table, metric), ha="center", va="center", color=ink, fontsize=6)
-    simulated = f"\n{SIMULATED} simulated" if table.uses_ground_truth else ""
-    figure.suptitle(clean_name(table.title) + simulated, wrap=True)
+    figure.suptitle(_title(table), wrap=True)
     return figure
+
+
+def _title(table: Table) -> str:
+    """The title, and below it what the marks of its numbers mean."""
+    below = f"\n{SIMULATED} simulated" if table.uses_ground_truth else ""
+    return clean_name(table.title) + below + (f"\n{UNREAD} too few turns were parsed" if table.unread else "")
 
 
 def _ticks(tidy: _Tidy) -> list[str]:

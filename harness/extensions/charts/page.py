@@ -116,6 +116,8 @@ def _headline(material: Material) -> str:
             facts.append(f"from {low} to {high} if replies are read by other rules")
         facts += [f"{cell.n or 0:,} episodes"] + ([f"{cell.failed:,} failed"] if cell.failed else [])
         facts += [f"{cell.missing:,} without a number"] if cell.missing else []
+        if cell.value is None and row.read is not None and row.read < board.headline.min_read:
+            facts.append(f"no number: {100 * row.read:.3g} % of its turns were parsed")
         if row.model in used:
             facts.append(f"{sum(used[row.model]) / len(used[row.model]):,.0f} tokens an episode")
         mark = f" {SIMULATED}" if cell.uses_ground_truth else ""

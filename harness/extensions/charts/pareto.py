@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 from harness.api.errors import DataError
 from harness.extensions.charts.style import FAINT, compact, guide, label, labels, legend, look
 from harness.tables import SIMULATED, EpisodeScore, HeadlineSpec, build, text
+from harness.tables.cost import Prices
 from harness.tables.headline import ARROWS
 from harness.tables.scores import bounds_of
+from harness.tables.spent import usd_an_episode
 
 from .chart import Chart, unit_interval
-from .sources import ChartOptions, Material
+from .sources import ChartOptions, Material, PlayedEpisode
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,12 +42,12 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
     headline = material.headline(choice.metric)
     material, unread = material.where(headline.covers).readable(headline)
     by = material.way(choice.by)
-    in_usd = all(model in material.prices for model in material.models)
+    used = [model for score in material.scores for model in score.usage or (score.model,)]
+    in_usd = all(model in material.prices for model in dict.fromkeys(used))
     costs: defaultdict[str, list[float]] = defaultdict(list)
     for one in material.played():
         if one.score.error is None and one.use.input is not None and one.use.output is not None:
-            price = material.prices.get(one.score.model)
-            paid = (one.use.input * price.input + one.use.output * price.output) / 1e6 if in_usd and price else None
+            paid = _paid(one, material.prices) if in_usd else None
             costs[text(one.score.labels.get(by))].append(one.use.input + one.use.output if paid is None else paid)
     if not costs:
         models_played = any(use.calls for tally in material.tallies for use in tally.uses.values())
@@ -131,6 +133,15 @@ def _touch(points: Sequence[_Point]) -> bool:
         abs(a.cost - b.cost) / wide < 0.3 and abs(a.value - b.value) / high < 0.07
         for a, b in itertools.combinations(points, 2)
     )
+
+
+def _paid(one: PlayedEpisode, prices: Prices) -> float | None:
+    """USD of an episode."""
+    if one.score.usage:
+        return usd_an_episode([one.score], prices)
+    price = prices.get(one.score.model)  # of a run before scores said what each model used
+    tokens = {"input": one.use.input or 0, "output": one.use.output or 0}
+    return None if price is None else sum(price.micros(kind, count) for kind, count in tokens.items()) / 1e6
 
 
 def _front(points: Sequence[_Point], headline: HeadlineSpec) -> list[_Point]:

@@ -25,8 +25,8 @@ _REPO: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re
 
 
 def files_of(run: Run) -> tuple[str, ...]:
-    """The names of the files that `write_data_set` writes."""
-    return FILES if run.meta.get("policies_only") else (*FILES, MODEL_INDEX)
+    """The names of the files that `write_data_set` writes: no card where there is nothing to rank a model by."""
+    return FILES if run.meta.get("policies_only") or run.headline_missing is not None else (*FILES, MODEL_INDEX)
 
 
 def check_name(repo: str) -> None:
@@ -102,12 +102,11 @@ def upload(folder: Path, repo: str, *, public: bool = False, overwrite: bool = F
 def model_index(run: Run) -> list[dict[str, Any]]:
     """The results as a model card's `model-index` states them: one entry per condition and metric.
 
-    The headline's metric is left out where too few turns of the model were parsed: what reads a card ranks
-    by it.
+    There are none where too few turns of the model were parsed: what reads a card ranks by any of them.
     """
-    results, missing = [], run.headline_missing
-    for row in run.rows:
-        if row["value"] is None or (missing is not None and row["metric"] == run.headline.metric):
+    results: list[dict[str, Any]] = []
+    for row in run.rows if run.headline_missing is None else ():
+        if row["value"] is None:
             continue
         named = ", ".join(f"{label} {text(value)}" for label, value in row["labels"].items())
         metric = {"type": row["metric"], "name": row["metric"], "value": row["value"]}

@@ -195,10 +195,14 @@ class Driver:
                 if score.id in finished:
                     self.work.on_score(score)
             self._count(number, update.used)
+        for model, counts in update.counts.items():
+            self.work.on_turn_counts(model, counts, number)
         if len(self.work.live_models) > before:  # what others are refused is a result then
             self._notify()
         if update.failure is not None:
             raise update.failure
+        if self.work.shares.missed is not None and not self.scheduler.done:
+            raise EngineFatalError(self.work.shares.missed)
 
     def _count(self, number: int, used: Used) -> None:
         """A worker has used so much of the budget."""

@@ -25,6 +25,7 @@ from harness.runtime.open_episodes import Episodes
 from harness.runtime.options import Options
 from harness.runtime.runner import Work
 from harness.runtime.sources import changed, code
+from harness.runtime.turn_shares import TurnCounts
 from harness.storage.locks import Lock
 from harness.tables import EpisodeScore
 
@@ -60,6 +61,7 @@ class WorkerUpdate:
         failure: why it plays no more.
         used: calls and tokens since the worker began.
         live_models: names of the models that have answered.
+        counts: model → what became of its first turns (`harness.runtime.turn_shares`).
         reports: what each engine reports of itself, at the worker's end.
     """
 
@@ -68,6 +70,7 @@ class WorkerUpdate:
     failure: Failure | None = None
     used: Used = (0, 0)
     live_models: frozenset[str] = frozenset()
+    counts: dict[str, TurnCounts] = field(default_factory=dict)
     reports: dict[str, Facts] = field(default_factory=dict)
 
 
@@ -87,6 +90,7 @@ class Worker:
         self._open: set[str] = set()  # episodes to be played, or being played
         self._current: dict[asyncio.Task[Any] | None, str] = {}
         self._moves: dict[str, Moves] = {}
+        self._counts: dict[str, TurnCounts] = {}
         self._playing: asyncio.Task[None] | None = None
         self._lock: Lock | None = None
 
@@ -130,6 +134,7 @@ class Worker:
             usage=self._usage,
             moves=self._moves,
             live_models=set(live_models),
+            count_turns=self._on_counts,
         )
         self._episodes = Episodes(work, number)
         if spent is not None:
@@ -233,6 +238,10 @@ class Worker:
         self._scores.append(score)
         self._news.set()
 
+    def _on_counts(self, model: str, counts: TurnCounts) -> None:
+        self._counts[model] = counts
+        self._news.set()
+
     def _know(self, models: Iterable[str]) -> None:
         """Models have answered elsewhere, so what they refused here, before they had answered anything, is a result.
         Not so where other failures of theirs are pending."""
@@ -260,7 +269,13 @@ class Worker:
         self._reported = len(self._scores), len(self._paused)
         live_models = frozenset(name for name, gate in self._episodes.gates.items() if gate.answered)
         return WorkerUpdate(
-            self._scores.copy(), self._paused.copy(), failure, self._usage.used, live_models, reports or {}
+            self._scores.copy(),
+            self._paused.copy(),
+            failure,
+            self._usage.used,
+            live_models,
+            self._counts.copy(),
+            reports or {},
         )
 
     def _failure(self) -> Failure | None:

@@ -214,7 +214,7 @@ def test_costs_are_shown_where_there_are_prices() -> None:
     assert table.columns[-1].names == ("USD an episode",)
     assert [row.cells[-1].value for row in table.rows] == [2.5, None]
     assert any(note.startswith("USD an episode: mean") and "(a 0.5 in, 1 out)" in note for note in table.notes)
-    assert "No USD for b: the spec's `prices:` has none for it." in table.notes
+    assert "No USD for b: neither the spec's `prices:` nor your `prices.yaml` has a price." in table.notes
     cheap = standings([replace(run("a", ONES), prices={"a": Price(0.00001, 0.00002)})]).table()
     assert " 0.000050\n" in render(cheap, "text")
 

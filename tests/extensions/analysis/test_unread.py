@@ -11,7 +11,7 @@ import harness
 from harness.api import Request
 from harness.engines.mock import Mock
 from harness.extensions.exports.hub import model_index
-from harness.tables import Table
+from harness.tables import UNREAD, Table
 from tests.helpers.commands import invoke
 
 WORDS = "turns were parsed, fewer than"
@@ -114,3 +114,41 @@ def test_the_share_is_declared(tmp_path: Path, least: float, has_number: bool) -
     run = played(tmp_path / "run", Mock(function=right_at_times), changes)
     assert (run.headline.cell(run.scores).value is not None) == has_number
     assert (run.headline_missing is None) == has_number
+
+
+def test_every_table_marks_what_was_not_read(runs: dict[str, harness.Run], capsys: pytest.CaptureFixture[str]) -> None:
+    mute, plain = runs["mute"], runs["random"]
+    for table in mute.tables:
+        cells = [cell for row in table.rows for cell in row.cells]
+        assert table.unread and all(cell.unread for cell in cells) and sum(UNREAD in note for note in table.notes) == 1
+    assert not any(table.unread for table in plain.tables)
+    texts = [
+        invoke(capsys, "report", str(run.folder), "--format", form)[1]
+        for run in (mute, plain)
+        for form in ("text", "markdown", "latex", "csv", "json", "html")
+    ]
+    assert [UNREAD in text or '"unread"' in text or ",unread," in text for text in texts] == [True] * 6 + [False] * 6
+    written = json.loads((mute.folder / "tables.json").read_text())["tables"]
+    assert all(row[0].endswith(UNREAD) for table in written for row in table["grid"]["body"])
+
+
+def test_rows_of_read_models_are_not_marked(runs: dict[str, harness.Run], capsys: pytest.CaptureFixture[str]) -> None:
+    folders = [str(runs[name].folder) for name in ("mute", "random")]
+    code, out, _ = invoke(capsys, "leaderboard", *folders, "--format", "json")
+    tables = [table for table in json.loads(out)[1:] if any("cells" in row and row["cells"] for row in table["rows"])]
+    assert code == 0 and tables
+    for table in tables:
+        marked = {row["key"]["model"]: {cell["unread"] for cell in row["cells"]} for row in table["rows"]}
+        assert marked == {"mute": {True}, "random": {False}}
+
+
+def test_no_missing_number_is_the_best(runs: dict[str, harness.Run], capsys: pytest.CaptureFixture[str]) -> None:
+    for names in (["mute"], ["mute", "some"], ["mute", "random"]):
+        folders = [str(runs[name].folder) for name in names]
+        for form in ("markdown", "json"):
+            code, out, _ = invoke(capsys, "leaderboard", *folders, "--format", form)
+            assert code == 0 and "**" not in out and '"best": true' not in out
+
+
+def test_a_card_of_the_hub_has_nothing_to_rank_by(runs: dict[str, harness.Run]) -> None:
+    assert model_index(runs["mute"])[0]["results"] == [] != model_index(runs["random"])[0]["results"]

@@ -174,7 +174,7 @@ def test_an_unsolved_episode_counts_under_the_gravest_cause(tmp_path: Path, caps
     assert [kind for kind in kinds if kind in texts_of(tmp_path / "f.svg")] == [*kinds[:6]]
     code, *_ = invoke(capsys, "report", str(tmp_path / "r"), "--format", "html", "-o", str(tmp_path / "r.html"))
     page = (tmp_path / "r.html").read_text("utf-8")
-    row = re.search(r'<th class="name" scope="row">mock</th>((?:<td>[^<]*</td>)+)', page.partition("How episodes")[2])
+    row = re.search(r'<th class="name" scope="row">mock §</th>((?:<td>[^<]*</td>)+)', page.partition("How episodes")[2])
     assert row and re.findall(r"<td>([^<]*)</td>", row[1]) == ["7", "2", "1", "1", "1", "1", "1"]
 
 

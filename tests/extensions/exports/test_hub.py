@@ -13,6 +13,7 @@ import yaml
 
 import harness
 from harness.api.errors import DataError
+from harness.engines.mock import Mock
 from harness.extensions.exports import export
 from tests.helpers.commands import ROOT, TOY, invoke
 from tests.helpers.fake_hub import FakeHub
@@ -44,7 +45,6 @@ def test_a_run_is_uploaded_in_one_commit(done: harness.Run, tmp_path: Path) -> N
         assert repo.private and len(repo.commits) == 1 and TOKEN not in printed
         assert set(repo.files) - {".gitattributes"} == {
             *("README.md", "episodes.parquet", "turns.parquet", "run.json", "spec.yaml", "results.json"),
-            "model-index.yaml",
         }
         assert not any(TOKEN.encode() in data for data in repo.files.values())
         assert not (done.folder / "export" / "hub").exists()
@@ -83,17 +83,24 @@ def test_the_folder_is_a_data_set(done: harness.Run, tmp_path: Path) -> None:
     assert "| `agreed` | number | the metric agreed |" in card.text
 
 
-def test_model_cards_can_state_the_results(done: harness.Run, tmp_path: Path) -> None:
+def test_no_card_states_the_results_of_a_model_that_was_not_read(done: harness.Run, tmp_path: Path) -> None:
+    assert done.headline_missing, "2 of 9 turns were read"
+    files = export(done, "hub", tmp_path / "x").files
+    assert "model-index.yaml" not in {file.name for file in files}
+    assert "§" in (tmp_path / "x" / "README.md").read_text()
+
+
+def test_model_cards_can_state_the_results(tmp_path: Path) -> None:
     from huggingface_hub import ModelCardData
     from huggingface_hub.repocard_data import model_index_to_eval_results
 
+    done = run(tmp_path / "r", Mock(text="b"))
     export(done, "hub", tmp_path / "x")
     index = yaml.safe_load((tmp_path / "x" / "model-index.yaml").read_text())["model-index"]
     name, results = model_index_to_eval_results(index)
     assert name == "mock"
-    assert done.headline_missing, "2 of 9 turns were read: no card ranks the model by that"
-    shown = [row for row in done.rows if row["metric"] != done.headline.metric]
-    rows = {(row["condition"], row["metric"]): row["value"] for row in shown}
+    rows = {(row["condition"], row["metric"]): row["value"] for row in done.rows if row["value"] is not None}
+    assert rows
     assert {(result.dataset_config, result.metric_type): result.metric_value for result in results} == rows
     assert "model-index" in ModelCardData(model_name=name, eval_results=results).to_dict()
 

@@ -379,3 +379,17 @@ def test_a_project_that_is_not_there_too(tmp_path: Path) -> None:
 def test_an_engine_that_cannot_start(tmp_path: Path) -> None:
     failure = with_worker(tmp_path, Dice(broken_start=True), nothing)
     assert isinstance(failure, SetupError) and "Buy some" in str(failure)
+
+
+def test_a_worker_reports_what_became_of_its_first_turns(tmp_path: Path) -> None:
+    async def act(worker: Worker, made: Plan) -> WorkerUpdate:
+        await worker.add(assigned(made), NOTHING)
+        left = len(assigned(made))
+        while left:
+            left -= len((await worker.updates()).scores)
+        return await worker.end()
+
+    news = with_worker(tmp_path, Mock(text="gibberish"), act)
+    counts = news.counts["model"]
+    assert counts.asked == counts.answered == counts.complete > 0 == counts.parsed
+    assert {reply.text for reply in counts.unread} == {"gibberish"}

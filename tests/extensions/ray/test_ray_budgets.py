@@ -193,3 +193,15 @@ def test_policies_cost_nothing(tmp_path: Path) -> None:
     run(tmp_path / "one" / "r", executor="local")
     run(tmp_path / "many" / "r", max_calls=1, max_tokens_total=1)
     assert results(tmp_path / "many" / "r") == results(tmp_path / "one" / "r")
+
+
+def test_workers_that_read_nothing_end_the_run_and_it_resumes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    mute = Mock(text="gibberish", latency=0.01)
+    run(tmp_path / "whole" / "r", mute, "local")
+    caplog.clear()
+    with pytest.raises(RunStoppedError, match=r"0 % of the first .* turns were parsed, fewer than 20 %"):
+        run(tmp_path / "r", mute, stop_unless={"parsed": 0.2})
+    said = [line for line in caplog.messages if "turns were parsed" in line]
+    assert len(said) == 1 and meta(tmp_path / "r")["status"] == "stopped"
+    run(tmp_path / "r", mute)
+    assert results(tmp_path / "r") == results(tmp_path / "whole" / "r")

@@ -81,7 +81,13 @@ function drawHead(head, data) {
       { class: "facts" },
       h("div", {}, h("dt", {}, "Spec"), h("dd", {}, said(data.spec_name ?? "–"))),
       h("div", {}, h("dt", {}, "Model"), h("dd", {}, said(data.model ?? "–"))),
-      data.headline && h("div", {}, h("dt", {}, said(data.headline.name)), h("dd", { title: said(data.headline.why ?? "") }, data.headline.text)),
+      data.headline &&
+        h(
+          "div",
+          {},
+          h("dt", {}, said(data.headline.name)),
+          h("dd", { title: data.headline.why ?? "" }, data.headline.text, data.headline.why ? " (too few turns parsed)" : ""),
+        ),
       h(
         "div",
         {},

@@ -164,7 +164,7 @@ export function headline(found) {
     "span",
     { title: found.why ?? `${found.name}: ${found.n} episodes${range}` },
     h("strong", {}, found.text ?? number(found.value)),
-    h("span", { class: "under" }, said(found.name ?? found.metric)),
+    h("span", { class: "under" }, said(found.name ?? found.metric), found.why ? ": too few turns parsed" : ""),
   );
 }
 

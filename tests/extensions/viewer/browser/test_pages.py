@@ -41,6 +41,17 @@ def test_a_runs_page_has_its_tables_record_and_spec(page: Page, folder: Path) ->
     expect(page.locator("pre.code").last).to_contain_text("name: agentsnet_quick")
 
 
+def test_a_missing_headline_and_its_tables_say_why(page: Page, folder: Path) -> None:
+    why = harness.load_run(folder / "unread").headline_missing
+    assert why is not None
+    page.goto("/")
+    expect(page.locator("tbody tr", has_text="unread").first).to_contain_text("too few turns parsed")
+    page.goto("/#/runs/unread")
+    shown = page.locator("dl.facts dd", has_text="– (too few turns parsed)")
+    expect(shown).to_have_attribute("title", why)
+    expect(page.locator("table.numbers").first).to_contain_text("§")
+
+
 def test_addresses_that_lead_nowhere_say_what_to_do(page: Page) -> None:
     for hash, words in (
         ("#/nowhere", "There is no such page"),
