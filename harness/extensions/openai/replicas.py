@@ -18,6 +18,7 @@ from harness.api import Facts, Thread
 from harness.api.errors import SetupError
 from harness.extensions.openai.pace import Pace
 from harness.extensions.openai.refusals import lacks_model
+from harness.extensions.openai.streams import is_stream, joined
 from harness.plugins.approvals import NeededApproval, NeedsApproval
 
 PROBE = 20.0  # seconds for a probe of a server
@@ -250,11 +251,11 @@ class Replicas:
 
 
 def as_json(data: Any) -> Any:
-    """The JSON of a response that does not say in its header that it is JSON; other data as it is."""
+    """The JSON of a response that does not say in its header that it is JSON, or is a stream; other data as it is."""
     if isinstance(data, str) and data.lstrip()[:1] in ("{", "["):
         with contextlib.suppress(ValueError, RecursionError):
             return json.loads(data)
-    return data
+    return joined(data) if isinstance(data, str) and is_stream(data) else data
 
 
 def endpoint(url: Any) -> str:
