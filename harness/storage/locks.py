@@ -68,6 +68,14 @@ class Lock:
         )
 
 
+def has_locks(folder: Path) -> bool:
+    """Whether the disk of a folder has locks. Raises `OSError` if no file can be made there."""
+    import tempfile  # what only a response cache needs
+
+    with tempfile.TemporaryFile(dir=folder) as file:
+        return _lock(file.fileno()) is not None
+
+
 def holder(path: Path) -> dict[str, Any] | None:
     """The living process that holds a lock: `host` and `pid`, or {} if its file does not say. None: there is none.
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.api.errors import SetupError, SpecError
+from harness.api.printable import cut
 from harness.cli import options as opt
 from harness.cli.evaluate import pairs
 from harness.cli.terminal import terminal_width
@@ -33,6 +34,8 @@ from harness.storage.redaction import secrets_of
 _PATIENCE = 120.0
 """Seconds for one question, at most."""
 _UNKNOWN = "not known"
+_MOST_WORDS = 160
+"""Characters of a server's words that are shown."""
 
 
 def options(command: Parser) -> None:
@@ -121,7 +124,7 @@ def _rows(card: Card) -> Iterator[tuple[str, str]]:
     yield "temperature", _said(card, "temperature")
     yield "seeds", _seeds(card)
     counts = {None: _UNKNOWN, 0: "none ends a reply", 1: "1", 4: "4, fewer than 16", 16: "16 or more"}
-    yield "stops", counts.get(card.stops, str(card.stops)) + _why(card, "stops")
+    yield "stops", counts.get(card.stops, str(card.stops)) + ("" if card.stops else _why(card, "stops"))
     other = [f"{name} {'is refused' if name in card.refused else 'is ignored'}" for name in _names(card)]
     yield "max tokens", "; ".join([" or ".join(card.max_tokens) or "no name bounds a reply", *other])
     at_once = f"called, {card.calls_at_once} at once where two were asked for"
@@ -166,4 +169,4 @@ def _said(card: Card, name: str, words: dict[str, str] | None = None) -> str:
 
 
 def _why(card: Card, name: str) -> str:
-    return f": {card.refused[name]}" if name in card.refused else ""
+    return f": {cut(card.refused[name], _MOST_WORDS)}" if name in card.refused else ""

@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import os
+import secrets
 import time
 from collections import Counter, deque
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from harness.api.errors import SetupError
 from harness.extensions.openai.pace import Pace
 from harness.extensions.openai.refusals import lacks_model
 from harness.extensions.openai.streams import is_stream, joined
+from harness.extensions.openai.wire import ID_HEADER, GarbledError, check_id, web_page
 from harness.plugins.approvals import NeededApproval, NeedsApproval
 
 PROBE = 20.0  # seconds for a probe of a server
@@ -71,22 +73,26 @@ class Replica:
         self.limits: dict[str, int] = {}
         self.works_on: int | None = None
         self.in_flight = 0
+        self._id = f"harness-{secrets.token_hex(6)}"
         self._sent, self._answered = count(), deque[tuple[int, float]](maxlen=_REMEMBERED)
         self._is_llama = self.bounds_replies = False
         self.pace = Pace()
         self.counts: Counter[str] = Counter()
 
     async def probe(self, timeout: float) -> list[str]:
-        """The models that the server lists; none if it has no such list. Raises what the client raises."""
+        """The models that the server lists; none if it has no such list. Raises what the client raises, and
+        `GarbledError` for a web page."""
         import openai
 
         try:
             async with asyncio.timeout(min(PROBE, timeout)):  # the client's own starts again with every byte
-                data = await self.client.get("/models", cast_to=object)
+                data = as_json(await self.client.get("/models", cast_to=object))
         except openai.APIStatusError as error:
             if error.status_code in (404, 405, 429, 501):  # it answers, only not this
                 return []
             raise
+        if (page := web_page(data)) is not None:
+            raise GarbledError(page)
         rows = data.get("data") if isinstance(data, dict) else None
         models = [r for r in rows or [] if isinstance(r, dict) and isinstance(r.get("id"), str)]
         self._is_llama = any(row.get("owned_by") == "llamacpp" for row in models)
@@ -169,7 +175,8 @@ class Replica:
 
                 timer = loop.call_at(sent + timeout, check)
                 try:
-                    data = as_json(await self.client.post(path, cast_to=object, body=body))
+                    named = {"headers": {ID_HEADER: f"{self._id}-{number}"}}
+                    data = as_json(await self.client.post(path, cast_to=object, body=body, options=named))
                 finally:
                     timer.cancel()
         except TimeoutError:
@@ -181,6 +188,7 @@ class Replica:
         while self._answered and self._answered[-1][0] > number:  # whoever waits behind these waits behind this one too
             self._answered.pop()
         self._answered.append((number, loop.time()))
+        check_id(f"{self._id}-{number}", data.get("id") if isinstance(data, dict) else None)
         return data
 
     def mark_healthy(self) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from harness.api.errors import SetupError, near
 from harness.extensions.openai.card import Card
 from harness.extensions.openai.replicas import Replica
+from harness.extensions.openai.wire import GarbledError
 
 
 async def check(
@@ -37,15 +38,16 @@ async def check(
     except SetupError:
         raise
     except Exception as error:
+        nearby = proxy_hint(str(replica.client.base_url))
         if (status := getattr(error, "status_code", None)) in (401, 403):
             hint = f"Put a valid key into the environment variable {key}."
-            raise SetupError(f"{where} refuses the key (HTTP {status})", hint=hint) from error
+            raise SetupError(f"{where} refuses the key (HTTP {status})", hint=nearby or hint) from error
         replica.mark_unhealthy(line(error))
         hint = "Start it first (e.g. `vllm serve <model>`), wait until it is ready, and check base_url=: "
         hint += "it usually ends in /v1."
-        return SetupError(
-            f"no usable server at {where}: {line(error)}", hint=proxy_hint(str(replica.client.base_url)) or hint
-        )
+        if isinstance(error, GarbledError):
+            hint = "Is base_url= the API's address (…/v1)? A page to log in is that of a gateway before it."
+        return SetupError(f"no usable server at {where}: {line(error)}", hint=nearby or hint)
     if card is not None:
         _compare(replica, model, card)
     return None

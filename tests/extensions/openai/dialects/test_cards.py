@@ -22,6 +22,8 @@ ALTERNATE = "Conversation roles must alternate user/assistant/user/assistant/...
 DIALECTS: dict[str, Speaker] = {
     "vllm": Speaker(
         listed={"max_model_len": 2048, "owned_by": "vllm"},
+        stops=4,
+        too_many_stops="{'type': 'too_long', 'loc': 'body.stop', 'msg': 'List should have at most 4 items'}",
         structured=("structured_outputs", "response_format"),
         echoes=("texts", "chats"),
     ),
