@@ -40,7 +40,7 @@ class Card:
         listed: how many it lists.
         answered_as: who answered, by the server's own word.
         window: tokens of prompt and reply together.
-        characters_per_token: of English prose.
+        token_characters: how many a token of English prose has.
         system: whether a system message is taken; `dropped`: the prompt has as few tokens as without it.
         roles_in_a_row, empty_turns: whether two messages of the user in a row, and an empty one of the assistant, are
             taken.
@@ -75,7 +75,7 @@ class Card:
     listed: int = 0
     answered_as: str | None = None
     window: int | None = None
-    characters_per_token: float | None = None
+    token_characters: float | None = None
     system: Literal["taken", "dropped", "refused"] | None = None
     roles_in_a_row: Taken | None = None
     empty_turns: Taken | None = None
@@ -210,7 +210,7 @@ class CardCheck:
     def _window(self, request: Request) -> tuple[str, str] | None:
         window = self.card.window
         chars = sum(len(message["content"] or "") for message in request.thread.messages)
-        tokens = chars / (self.card.characters_per_token or _CHARACTERS)
+        tokens = chars / (self.card.token_characters or _CHARACTERS)
         if window is None or tokens <= window:
             return None
         what = f"has about {tokens:,.0f} tokens, and the server's window has {window:,}"

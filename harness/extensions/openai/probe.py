@@ -30,7 +30,7 @@ _HUGE = 100_000_000
 """Tokens that no window has."""
 _WAITS = 5
 """How often a limit of the rate is waited for."""
-_SUM = "What is 17 + 25? Answer with the number only."
+_SUM = "What is 17 + 25? ProbeAnswer with the number only."
 _COUNT = "Count from one to twelve in words, with blanks between them and nothing else: one two three"
 _WORDS = "Write ten random words, with blanks between them and nothing else."
 _SYSTEM = (
@@ -55,7 +55,7 @@ Taken = Literal["taken", "refused"]
 
 
 @dataclass(frozen=True)
-class Answer:
+class ProbeAnswer:
     """What came back: JSON, or an error in words."""
 
     data: Any = None
@@ -116,7 +116,7 @@ class Asker:
     word: str = OLD
     room: int = _SHORT
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> Answer:
+    async def post(self, path: str, body: Mapping[str, Any]) -> ProbeAnswer:
         """The answer to a request."""
         import openai
 
@@ -128,31 +128,31 @@ class Asker:
                     return _read(await self.server.client.post(path, cast_to=str, body=sent))
             except openai.APIStatusError as error:
                 if not is_limit(error):
-                    return Answer(error=self.line(error), failure=error)
+                    return ProbeAnswer(error=self.line(error), failure=error)
                 limited = error
                 await asyncio.sleep(min(60.0, limited_for(*headers_and_text(error)) or 1.0))
             except TimeoutError:
-                return Answer(error=f"no whole answer within {self.timeout:g} s")
+                return ProbeAnswer(error=f"no whole answer within {self.timeout:g} s")
             except (openai.OpenAIError, GarbledError) as error:
-                return Answer(error=self.line(error), failure=error)
-        return Answer(error=self.line(limited), failure=limited)
+                return ProbeAnswer(error=self.line(error), failure=error)
+        return ProbeAnswer(error=self.line(limited), failure=limited)
 
-    async def chat(self, messages: Sequence[Message] | str, most: int | None = None, **more: Any) -> Answer:
+    async def chat(self, messages: Sequence[Message] | str, most: int | None = None, **more: Any) -> ProbeAnswer:
         """The answer to a conversation, or to a message of the user. `most`: tokens of the reply."""
         asked = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
         return await self.post(CHAT, {"messages": asked, self.word: self.room if most is None else most, **more})
 
 
-def _read(text: str) -> Answer:
+def _read(text: str) -> ProbeAnswer:
     streamed = is_stream(text)
     data = as_json(text)
     if not isinstance(data, dict):
-        return Answer(error=f"not JSON: {' '.join(text[:200].split())!r}")
+        return ProbeAnswer(error=f"not JSON: {' '.join(text[:200].split())!r}")
     if data.get("error"):
-        return Answer(error=f"an error behind HTTP 200: {str(data['error'])[:300]}")
+        return ProbeAnswer(error=f"an error behind HTTP 200: {str(data['error'])[:300]}")
     if not data.get("choices"):
-        return Answer(error=f"not a completion: {str(data)[:200]}")
-    return Answer(data, streamed=streamed)
+        return ProbeAnswer(error=f"not a completion: {str(data)[:200]}")
+    return ProbeAnswer(data, streamed=streamed)
 
 
 async def probe(asker: Asker, model: str, limits: Mapping[str, str]) -> Card:
@@ -186,9 +186,9 @@ async def probe(asker: Asker, model: str, limits: Mapping[str, str]) -> Card:
     )
 
 
-async def _first(asker: Asker, seen: dict[str, Any], refused: dict[str, str]) -> Answer:
+async def _first(asker: Asker, seen: dict[str, Any], refused: dict[str, str]) -> ProbeAnswer:
     """The first answer, asked in the ways that servers want: it says how the others are asked."""
-    first: Answer | None = None
+    first: ProbeAnswer | None = None
     for more, streaming in (({}, "asked"), ({"stream": True, "stream_options": {"include_usage": True}}, "only")):
         for warm in ({"temperature": 0}, {}):
             for asker.word in (OLD, NEW):
@@ -213,13 +213,13 @@ async def _first(asker: Asker, seen: dict[str, Any], refused: dict[str, str]) ->
     raise _helpless(asker, first)
 
 
-def _helpless(asker: Asker, answer: Answer) -> SetupError:
+def _helpless(asker: Asker, answer: ProbeAnswer) -> SetupError:
     where = f"{asker.server.name} answers no question to {asker.base['model']}"
     listed = f" It lists: {', '.join(asker.server.listed[:30])}." if asker.server.listed else ""
     return SetupError(f"{where}: {answer.error}", hint=f"Is that the model's name, and the key right?{listed}")
 
 
-def _look_at(first: Answer, seen: dict[str, Any]) -> None:
+def _look_at(first: ProbeAnswer, seen: dict[str, Any]) -> None:
     """What the first answer shows of reasoning and of counts."""
     name, mark = first.data.get("model"), first.data.get("system_fingerprint")
     if isinstance(name, str):
@@ -244,7 +244,7 @@ def _adds_up(counts: Mapping[str, Any]) -> str:
     return "beside" if type(total) is int and total > read + written else "does not add up"
 
 
-async def _stops(asker: Asker, first: Answer, seen: dict[str, Any], refused: dict[str, str]) -> None:
+async def _stops(asker: Asker, first: ProbeAnswer, seen: dict[str, Any], refused: dict[str, str]) -> None:
     """The longest of some lists of stops of which the last one ends a reply that is known."""
     text = (await asker.chat(_COUNT)).text
     middle = next((at for at in range(len(text) // 3, len(text) - 5) if text.find(text[at : at + 4]) == at), None)
@@ -262,7 +262,7 @@ async def _stops(asker: Asker, first: Answer, seen: dict[str, Any], refused: dic
             return
 
 
-async def _seeds(asker: Asker, first: Answer, seen: dict[str, Any], refused: dict[str, str]) -> None:
+async def _seeds(asker: Asker, first: ProbeAnswer, seen: dict[str, Any], refused: dict[str, str]) -> None:
     warm = {"temperature": 1} if seen["temperature"] == "taken" else {}
     answers = [await asker.chat(_WORDS, seed=seed, **warm) for seed in (1, 1, 2)]
     if any(answer.error for answer in answers):
@@ -272,7 +272,7 @@ async def _seeds(asker: Asker, first: Answer, seen: dict[str, Any], refused: dic
     seen |= {"seed": "taken", "same_seed": one == again, "two_seeds": one != other}
 
 
-async def _lengths(asker: Asker, first: Answer, seen: dict[str, Any], refused: dict[str, str]) -> None:
+async def _lengths(asker: Asker, first: ProbeAnswer, seen: dict[str, Any], refused: dict[str, str]) -> None:
     """Which names bound a reply: to half of its tokens."""
     whole = await asker.chat(_COUNT)
     tokens, chars = _visible(whole), len(whole.everything)
@@ -287,13 +287,13 @@ async def _lengths(asker: Asker, first: Answer, seen: dict[str, Any], refused: d
     asker.word, seen["max_tokens"] = word, names
 
 
-def _visible(answer: Answer) -> int | None:
+def _visible(answer: ProbeAnswer) -> int | None:
     """Tokens of a reply; without reasoning, which some servers do not bound."""
     written, thought = answer.usage["output_tokens"], answer.usage["reasoning_tokens"]
     return None if written is None else written - (thought or 0)
 
 
-async def _roles(asker: Asker, first: Answer, seen: dict[str, Any], refused: dict[str, str]) -> None:
+async def _roles(asker: Asker, first: ProbeAnswer, seen: dict[str, Any], refused: dict[str, str]) -> None:
     user = {"role": "user", "content": _SUM}
     brief = await asker.chat([{"role": "system", "content": "Be brief."}, user])
     asked = {
@@ -309,12 +309,12 @@ async def _roles(asker: Asker, first: Answer, seen: dict[str, Any], refused: dic
         elif name == "system":
             before, after = brief.usage["input_tokens"], answer.usage["input_tokens"]
             if before and after and after > before:
-                seen["characters_per_token"] = round((len(_SYSTEM) - len("Be brief.")) / (after - before), 2)
+                seen["token_characters"] = round((len(_SYSTEM) - len("Be brief.")) / (after - before), 2)
             elif before and after:
                 seen[name] = "dropped"
 
 
-async def _tools(asker: Asker, first: Answer, seen: dict[str, Any], refused: dict[str, str]) -> None:
+async def _tools(asker: Asker, first: ProbeAnswer, seen: dict[str, Any], refused: dict[str, str]) -> None:
     question = "What is the weather in Paris, and what is it in Rome? Call the tool once for each, both at once."
     tools: dict[str, Any] = {"tools": offered([_TOOL])}
     answer = await asker.chat(question, max(asker.room, 128), **tools)
@@ -349,7 +349,7 @@ def _called(cities: Sequence[str]) -> list[Message]:
     return [{"role": "assistant", "content": None, "tool_calls": calls}, *results]
 
 
-async def _structured(asker: Asker, first: Answer, seen: dict[str, Any], refused: dict[str, str]) -> None:
+async def _structured(asker: Asker, first: ProbeAnswer, seen: dict[str, Any], refused: dict[str, str]) -> None:
     """To which forms each way of asking holds replies: forms that no model would choose."""
     held: dict[str, list[str]] = {}
     for how in ("openai", "vllm", "llama.cpp"):
@@ -373,7 +373,7 @@ def _json(text: str) -> Any:
         return None
 
 
-async def _likelihoods(asker: Asker, first: Answer, seen: dict[str, Any], refused: dict[str, str]) -> None:
+async def _likelihoods(asker: Asker, first: ProbeAnswer, seen: dict[str, Any], refused: dict[str, str]) -> None:
     question = [{"role": "user", "content": "The capital of France?"}, {"role": "assistant", "content": "It is Paris"}]
     parts = {
         "texts": scoring.Part("The capital of France is Paris", " Paris"),

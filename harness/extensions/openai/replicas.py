@@ -274,6 +274,9 @@ def endpoint(url: Any) -> str:
         _ = urlsplit(url).port
     except ValueError as error:  # a half of [::1], a port that is not a number
         raise SetupError(f"base_url: {error}", hint="An address is like http://localhost:8000/v1.") from None
+    if not url.lower().startswith(("http://", "https://")):
+        found = url.rpartition("@")[2]
+        raise SetupError(f"base_url: {found!r:.100} has no http:// or https:// before it", hint=f"http://{found:.100}")
     return url.rstrip("/").removesuffix("/completions").removesuffix("/chat")
 
 

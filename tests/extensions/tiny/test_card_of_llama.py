@@ -64,7 +64,7 @@ def test_the_card(card: dict[str, Any]) -> None:
     assert card["tools"] == "dropped" and card["reasoning"] == "none" and card["usage"] == "adds up"
     assert card["structured"] == {"openai": ["json"], "vllm": [], "llama.cpp": ["json", "choice"]}
     assert card["likelihoods"] == [] and card["streaming"] == "asked" and card["rate_limits"] == {}
-    assert 4 < card["characters_per_token"] < 7
+    assert 4 < card["token_characters"] < 7
 
 
 def test_what_it_says_is_so(address: str) -> None:

@@ -159,6 +159,7 @@ def test_what_a_card_says_is_known_from_the_first_request(tmp_path: Path, capsys
         assert all("max_completion_tokens" in body and "stop" not in body for body in server.bodies)
     kept = done.meta["engine_args"]["model"]["card"]
     assert kept["max_tokens"] == ["max_completion_tokens"] and kept["stops"] == 0
+    assert kept == {name: value for name, value in json.loads(Path(card).read_text()).items() if name != "card"}
     assert {turn["reply"] for turn in done.turns()} == {""}, "cut here, at the stop that was not sent"
     assert "card" not in json.dumps(done.meta["identity"])
 
@@ -181,7 +182,7 @@ def test_a_card_of_another_server_is_refused(
 ) -> None:
     with DIALECTS["vllm"].serve() as server:
         card = Path(card_of("vllm", server, tmp_path, capsys))
-        card.write_text(json.dumps({**json.loads(card.read_text()), **change, "characters_per_token": 1e9}))
+        card.write_text(json.dumps({**json.loads(card.read_text()), **change, "token_characters": 1e9}))
         with pytest.raises(UserError, match=why) as caught:
             play(tmp_path / "run", server, {"card": str(card)})
         assert "harness probe" in str(caught.value) and server.bodies == []
@@ -221,6 +222,8 @@ def test_a_server_that_answers_nothing(capsys: pytest.CaptureFixture[str]) -> No
     assert code == 2 and "answers no question to fake: HTTP 402: Your balance is empty." in err
     code, _, err = probed(capsys, server)
     assert code == 2 and "no usable server at" in err
+    code, _, err = invoke(capsys, "probe", "localhost:8000/v1")
+    assert code == 2 and "has no http:// or https:// before it" in err
 
 
 def test_the_format_is_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
