@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import sqlite3
+import tempfile
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 from harness.api import Completion, Engine, Facts, Request, Thread
 from harness.api.errors import DataError, StorageError
 from harness.engines.gate import Wrapper
-from harness.storage.locks import Lock, has_locks
+from harness.storage.locks import Lock, try_lock
 
 
 class Cache(Wrapper):
@@ -62,7 +63,9 @@ class Cache(Wrapper):
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Autocommit with a write-ahead log: a write costs microseconds and other processes may read meanwhile.
-            if has_locks(self.path.parent):
+            with tempfile.TemporaryFile(dir=self.path.parent) as file:
+                has_locks = try_lock(file.fileno()) is not None
+            if has_locks:
                 self._base = sqlite3.connect(self.path, timeout=60, isolation_level=None)
             else:
                 self._base = self._alone()

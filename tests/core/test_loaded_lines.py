@@ -12,7 +12,7 @@ MOST = 18_450
 What a plain run needs: rules for replies in many more styles, shares of turns that were read, and approvals of what a
 spec sends took 1,500 lines. What only a mistake, a call of a tool in text, thinking or another one's extension needs is
 loaded with it."""
-MOST_OF_THREE_KEYS = 23_000
+MOST_OF_THREE_KEYS = 23_020
 """The same for a spec of three keys: a data set's task, one agent, and all else as the task proposes it."""
 LOADED = """
 import contextlib, io, json, sys
