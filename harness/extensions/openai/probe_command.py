@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import shlex
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -49,6 +50,7 @@ def options(command: Parser) -> None:
 
 def ask_server(options: argparse.Namespace) -> int:
     """Ask, print the card, and write it."""
+    print(f"asking {public(options.server)} about 25 questions", file=sys.stderr)
     card = asyncio.run(_ask(options.server, pairs(options.model_args, "--model_args")))
     if options.output is not None:
         card.write(options.output)
