@@ -264,7 +264,7 @@ def test_a_lasting_fault_fails_the_request_and_not_the_engine(fault: str) -> Non
 @pytest.mark.parametrize("fault", [hang, drip])
 def test_a_server_that_comes_to_no_end_is_given_up(fault: Fault) -> None:
     with FakeOpenAI(script=[fault, None]) as server:
-        assert ask(server, engine={"timeout": 0.1}).text == "hello"
+        assert ask(server, engine={"timeout": 0.4}).text == "hello"
 
 
 @pytest.mark.sampled
