@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -173,6 +173,13 @@ class Engine(ABC):
     def constraint_problem(self, constraint: Mapping[str, Any]) -> str | None:
         """Why it cannot hold a reply to this `Request.constraint`; None if it can, or sends none. A run asks before its
         first call."""
+        return None
+
+    @property
+    def request_check(self) -> Callable[[Request], tuple[str, str] | None] | None:
+        """What says of a request (why, what to do) if the engine cannot answer it, as where a prompt is longer than the
+        model takes; None: that is not known before it is asked. A run asks it before its first call, with the requests
+        of an episode in which no model says anything."""
         return None
 
     def stop_retrying(self, reason: Exception) -> None:

@@ -28,6 +28,7 @@ from harness.config.schema import GroupSize
 from harness.config.spec import Spec, Variant
 from harness.engines.sampling import normalize
 from harness.plugins import parameters
+from harness.storage.files import short_name
 from harness.tables import SIMULATED_NAME, EpisodeScore
 
 
@@ -356,14 +357,14 @@ class _Resolver:
     def label(self, conditions: tuple[Condition, ...]) -> str:
         """Who is under test, as tables call it. Players that know the right answer, and people, are always named."""
         name = self._label(conditions)
-        people = sorted({engine.model for engine in self.engines.values() if engine.asks_people})
+        people = sorted({short_name(engine.model) for engine in self.engines.values() if engine.asks_people})
         return " + ".join([name, *(person for person in people if person not in name.split(" + "))])
 
     def _label(self, conditions: tuple[Condition, ...]) -> str:
         labels = {group.ground_truth_label for c in conditions for group in c.groups if group.ground_truth_label}
         simulated = [labels.pop() if len(labels) == 1 else SIMULATED_NAME] if labels else []
         if self.model is not None:
-            return " + ".join([self.model.model, *simulated])
+            return " + ".join([short_name(self.model.model), *simulated])
         pools = [models for key in keys_of(self.spec) if (models := key.models()) is not None]
         seated = all("model" in models for models in pools)
         seated &= any(group.policy is not None for condition in conditions for group in condition.groups)
@@ -375,7 +376,7 @@ class _Resolver:
                 if not self.project.load("policies", split(policy)[0]).uses_ground_truth
             }
         )
-        own = sorted({engine.model for engine in self.engines.values()})
+        own = sorted({short_name(engine.model) for engine in self.engines.values()})
         if not pools and (real or simulated):
             own = []
         elif len(own) > MAX_NAMED_MODELS:

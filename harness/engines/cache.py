@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import sqlite3
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from harness.api import Completion, Engine, Facts, Request
 from harness.api.errors import DataError, StorageError
 from harness.engines.call_keys import CallKeys, engine_facts
 from harness.engines.gate import Wrapper
+from harness.storage.locks import Lock, try_lock
 
 
 def check_path(path: Path) -> None:
@@ -55,25 +57,49 @@ class Cache(Wrapper):
         self._keys = CallKeys(engine_facts(self.engine, location=not share), places)
         self._pending: dict[bytes, asyncio.Future[Completion]] = {}
         self._base: sqlite3.Connection | None = None
+        self._lock: Lock | None = None
         self._failure: StorageError | None = None
 
     async def start(self) -> None:
         """Start the engine and open the file.
 
         Raises:
-            DataError: if the file cannot be made or is not a cache.
+            DataError: if the file cannot be made or is not a cache, or another process uses it on a disk without locks.
         """
         await self.inner.start()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Autocommit with a write-ahead log: a write costs microseconds and other processes may read meanwhile.
-            self._base = sqlite3.connect(self.path, timeout=60, isolation_level=None)
+            with tempfile.TemporaryFile(dir=self.path.parent) as file:
+                has_locks = try_lock(file.fileno()) is not None
+            if has_locks:
+                self._base = sqlite3.connect(self.path, timeout=60, isolation_level=None)
+            else:
+                self._base = self._alone()
             self._base.execute("PRAGMA journal_mode=WAL")
             self._base.execute("PRAGMA synchronous=NORMAL")
             self._base.execute("CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID")
+        except DataError:
+            await self.close()
+            raise
         except (OSError, sqlite3.Error) as error:
             await self.close()
             raise DataError(f"the response cache {self.path} cannot be opened: {error}") from error
+
+    def _alone(self) -> sqlite3.Connection:
+        """The file on a disk without locks, which one process needs none of. Raises `DataError` for a second one."""
+        try:
+            self._lock = Lock(self.path.parent, f"{self.path.name}.lock")
+        except DataError as error:
+            what = (
+                f"another process uses the response cache {self.path}, and its disk has no locks, so that only one may"
+            )
+            hint = f"Wait for it, or put the cache on another disk. If it is surely over: rm {self.path}.lock"
+            raise DataError(what, hint=hint) from error
+        address = f"{self.path.resolve().as_uri()}?vfs=unix-none"
+        base = sqlite3.connect(address, timeout=60, isolation_level=None, uri=True)
+        base.execute("PRAGMA locking_mode=EXCLUSIVE")
+        return base
 
     async def complete(self, request: Request) -> Completion:
         """Raises `StorageError` if the file can be read or written no more."""
@@ -118,6 +144,9 @@ class Cache(Wrapper):
         if self._base is not None:
             self._base.close()
             self._base = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
         await self.inner.close()
 
     def report(self) -> Facts:

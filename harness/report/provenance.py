@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from harness.storage.files import short_name
 from harness.tables import Row, Table, text
 
 TITLE: Final = "Where these numbers come from"
@@ -84,7 +85,7 @@ def who_answered(meta: Mapping[str, Any]) -> Iterator[str]:
             named.update(_counts(report, "answered_as"))
             runs.update(_counts(report, "calls_reused"))
             cut += report["prompts_cut"] if type(report.get("prompts_cut")) is int else 0
-        asked = text(_mapping(_mapping(meta, "engine_args"), engine).get("model") or "")
+        asked = short_name(text(_mapping(_mapping(meta, "engine_args"), engine).get("model") or ""))
         if len(named) > 1 or (named and asked and next(iter(named)).partition(" (")[0] != asked):
             listed = ", ".join(f"{name} in {count:,}" for name, count in named.most_common(_NAMES))
             yield f"Asked for {asked or engine}, the server says who answered: {listed} replies{_more(named, 'names')}."

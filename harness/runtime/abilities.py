@@ -6,10 +6,12 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from harness.api import Ability, CallsTools, Case, ContinuesText, Engine, Turn
+from harness.api import Ability, CallsTools, Case, ContinuesText, Engine, Request, Turn
 from harness.api.errors import SpecError, UserError
 from harness.config.plan import Condition, Group, Job, Plan
 from harness.plugins.manifests import offers
+from harness.runtime.players import ModelPlayer
+from harness.runtime.seats import seats, without_models
 from harness.runtime.steps import drive
 
 _Players = Sequence[tuple[Condition, Group]]
@@ -37,6 +39,7 @@ def lacking(plan: Plan, episodes: Sequence[Job]) -> Iterator[SpecError]:
             yield _refusal(plan, what, "task", ability)
         yield from _toolless(plan, engine, playing)
         yield from _unheld(plan, engine, own, episodes)
+        yield from _unanswerable(plan, name, engine, own, episodes)
     yield from unconstrained(plan)
 
 
@@ -110,6 +113,37 @@ def _unheld(plan: Plan, engine: Engine, own: _Players, jobs: Sequence[Job]) -> I
                         what, place=plan.spec.place("structured_output"), hint="Or leave structured_output: true out."
                     )
                     return
+
+
+def _unanswerable(plan: Plan, name: str, engine: Engine, own: _Players, jobs: Sequence[Job]) -> Iterator[SpecError]:
+    """Why the engine cannot answer a request, where it knows before: of the first case of each condition."""
+    if (check := engine.request_check) is None:
+        return
+    firsts = {condition.id: case for condition, case, repeat in reversed(jobs)}
+    for condition in {id(condition): condition for condition, _ in own}.values():
+        for turn, request in _requests(plan, condition, firsts.get(condition.id), name, engine):
+            if (problem := check(request)) is not None:
+                why, hint = problem
+                what = f"turn {turn.name!r} of {turn.agent} {why}"
+                yield SpecError(what, place=plan.spec.place("task"), hint=hint)
+                return
+
+
+def _requests(
+    plan: Plan, condition: Condition, case: Case | None, name: str, engine: Engine
+) -> Iterator[tuple[Turn, Request]]:
+    """The requests to an engine in an episode in which models say nothing, each until the next is asked for."""
+    with contextlib.suppress(Exception):  # as in `_turns`
+        played = condition.assign_groups(condition.task.example() if case is None else case, plan.seed)
+        seated = seats(plan, condition, played, 0)
+        asked = {agent: seat for agent, seat in seated.items() if seat.group.policy is None}
+        players = {a: s.player(plan.engines, "") for a, s in asked.items() if (s.group.model or "model") == name}
+        drawn = drive(condition.protocol, condition.task, played, without_models(seated))
+        for turn in drawn.turns():
+            player = players.get(turn.agent)
+            if isinstance(player, ModelPlayer):
+                yield turn, player.preview(turn)
+                player.thread.add("assistant", "")
 
 
 def _unlike(condition: Condition, cases: Sequence[Case]) -> Iterator[Case | None]:

@@ -151,6 +151,12 @@ class ModelPlayer:
         self._answer_calls()
         self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
 
+    def preview(self, turn: Turn) -> Request:
+        """The first request of the turn, as `act` sends it. Raises `PromptError`."""
+        index = self.turns
+        self._open(turn)
+        return self._request(turn, index, 0)
+
     def recall(self, turn: Turn, move: Move) -> None:
         """Rebuild the conversation as if `move` had just been made."""
         variables, calls = self._open(turn), move.calls

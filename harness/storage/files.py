@@ -15,6 +15,7 @@ from harness.api.errors import DataError, Place, StorageError
 DAMAGED = "Take it from a copy. Without one delete the line, and `journals` in run.json: the run repeats its calls."
 
 MAX_NAME_BYTES = 200
+MAX_LABEL_BYTES = 120
 """Bytes of a name. File systems take 255, and what stands beside a run has its name with more at the end."""
 
 
@@ -66,17 +67,22 @@ def _pipe_with_reader(path: str, flags: int) -> int:
     return file
 
 
-def file_name(text: str) -> str:
-    """The text as the name of a file or folder: one of more than `MAX_NAME_BYTES` bytes is cut, and ends in its digest.
+def file_name(text: str, most: int = MAX_NAME_BYTES) -> str:
+    """The text as the name of a file or folder: one of more than so many bytes is cut, and ends in its digest.
 
     >>> len(file_name("a" * 300)), file_name("a" * 200)[-9:] == file_name("a" * 300)[-9:]
     (200, False)
     """
     raw = text.encode("utf-8", "surrogateescape")
-    if len(raw) <= MAX_NAME_BYTES:
+    if len(raw) <= most:
         return text
     digest = hashlib.sha256(raw).hexdigest()[:8]
-    return f"{raw[: MAX_NAME_BYTES - len(digest) - 1].decode('utf-8', 'ignore')}-{digest}"
+    return f"{raw[: most - len(digest) - 1].decode('utf-8', 'ignore')}-{digest}"
+
+
+def short_name(text: str) -> str:
+    """A model's name as tables and notes show it: one that is too long for them is cut, and ends in its digest."""
+    return file_name(text, MAX_LABEL_BYTES)
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -40,7 +40,7 @@ class Lock:
             raise self._refusal({"pid": process, "host": socket.gethostname()})
         file = no_link(self._path, os.O_RDWR | os.O_CREAT)
         try:
-            is_free, holder = _lock(file), _read(file)
+            is_free, holder = try_lock(file), _read(file)
             if is_free is False or (is_free is None and holder):
                 raise self._refusal(holder)
             os.ftruncate(file, 0)
@@ -89,7 +89,7 @@ def holder(path: Path) -> dict[str, Any] | None:
 def _is_held(file: int) -> bool:
     """Whether another process holds the lock."""
     if sys.platform != "linux":
-        return _lock(file) is False
+        return try_lock(file) is False
     import fcntl
 
     # struct flock: l_type, l_whence, l_start, l_len, l_pid (fcntl(2)); the answer names a lock that is in the way.
@@ -101,7 +101,7 @@ def _is_held(file: int) -> bool:
     return bool(struct.unpack_from("h", answer)[0] != fcntl.F_UNLCK)
 
 
-def _lock(file: int) -> bool | None:
+def try_lock(file: int) -> bool | None:
     """Whether the lock was free, and is this process's now; None if the system or the disk knows no locks."""
     try:
         import fcntl

@@ -6,12 +6,12 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
-from harness.extensions.openai.wire import GarbledError
+from harness.extensions.openai.wire import ID_HEADER, GarbledError, check_id
 
 MAX_BODY_BYTES = 1 << 23
 """Bytes of a response, unpacked. A reply of a million tokens takes about half of it."""
 MAX_SCORES_BYTES = 1 << 26
-"""The same for `/completions`, which returns the log-probabilities of every token of several texts."""
+"""The same for lists of models, and for `/completions`, which returns log-probabilities of every token."""
 ENCODINGS = "gzip, deflate"
 """What servers may pack bodies with: these are unpacked step by step."""
 
@@ -19,13 +19,16 @@ ENCODINGS = "gzip, deflate"
 async def bound(response: Any) -> None:
     """Let no more of a response's body be read than it may have; an event hook of the HTTP client.
 
-    Raises `GarbledError` for a body that is packed in a way that was not asked for.
+    Raises `GarbledError` for a body that is packed in a way that was not asked for, and where a header says that it
+    answers another request.
     """
+    check_id(response.request.headers.get(ID_HEADER, ""), response.headers.get(ID_HEADER))
     packing = response.headers.get("content-encoding", "identity").lower()
     if packing not in ("identity", *ENCODINGS.split(", ")):  # several, one in another, multiply too
         raise GarbledError(f"the server packs its response as {packing[:100]!r}")
     path = response.request.url.path
-    most = MAX_SCORES_BYTES if path.endswith("/completions") and "/chat" not in path else MAX_BODY_BYTES
+    large = path.endswith("/models") or (path.endswith("/completions") and "/chat" not in path)
+    most = MAX_SCORES_BYTES if large else MAX_BODY_BYTES
     response.aiter_bytes = _bounded(response.aiter_bytes, most)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from harness.api.errors import SetupError
@@ -22,23 +22,33 @@ def _missing(why: object) -> SetupError:
     return SetupError(f"the engine openai needs the package openai ({why})", hint=hint)
 
 
-def connect(urls: Sequence[str | None], key: Callable[[], str], timeout: float) -> list[Any]:
+def connect(
+    urls: Sequence[str | None],
+    key: Callable[[], str],
+    timeout: float,
+    on_headers: Callable[[Mapping[str, str]], None] = lambda headers: None,
+) -> list[Any]:
     """A client for each address; None is the provider's own.
 
     Args:
         urls: the addresses.
         key: gives the key that is sent to all of them, "" for none; asked once the package is there.
         timeout: seconds to connect. Waiting for answers has a clock of its own (`Replica.post`).
+        on_headers: called with those of each response.
 
     Raises:
         SetupError: no `openai` package, or one that is too old.
     """
+
+    async def look(response: Any) -> None:
+        on_headers(response.headers)
+
     try:
         import openai
 
         secret = key() or "none"
         # It takes a fifth of the CPU time of the default client.
-        hooks = {"response": [_bodies.bound]}
+        hooks = {"response": [_bodies.bound, look]}
         patience = openai.Timeout(None, connect=timeout)
         transports = [openai.DefaultAioHttpClient(timeout=patience, event_hooks=hooks) for _ in urls]
     except (ImportError, AttributeError, RuntimeError) as error:  # none, an old one, or one without aiohttp

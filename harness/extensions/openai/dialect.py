@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from harness.api import Completion
+from harness.extensions.openai.card import MANY_STOPS, Card
 from harness.extensions.openai.returned import own_fields, without
 from harness.extensions.openai.strict import bounds_of, without_bounds
 
@@ -58,6 +59,16 @@ class Dialect:
     beside_calls: str | None = None
     leaves_out: frozenset[str] = frozenset()
     _renamed: bool = False
+
+    def read(self, card: Card | None) -> None:
+        """Know from the beginning what a card says."""
+        if card is None:
+            return
+        if card.max_tokens and self.word not in card.max_tokens:
+            self.word = card.max_tokens[0]
+        if card.stops is not None and card.stops < MANY_STOPS:
+            self.most_stops = card.stops
+        self.fills = card.empty_turns == "refused"
 
     def write(self, body: Mapping[str, Any], most: int | None) -> dict[str, Any]:
         """The body as this server takes it.

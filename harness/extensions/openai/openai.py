@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import asdict, field
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -18,23 +18,24 @@ from harness.api.errors import (
     RefusedError,
     RequestError,
     SetupError,
-    near,
 )
 from harness.engines.chat_tokens import count_tokens
 from harness.engines.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.engines.sampling import normalize
 from harness.engines.tool_calls import REMEDY, offered, takes_no_tools
 from harness.extensions.openai import prompt_logprobs as scoring
+from harness.extensions.openai.card import Card, CardCheck, read_card
 from harness.extensions.openai.clients import check_installed, connect, read_key
 from harness.extensions.openai.constraints import as_held, constrained
 from harness.extensions.openai.dialect import NEW, OLD, Dialect, advice
-from harness.extensions.openai.refusals import has_died, is_limit, overflows, refusal, tokens_left
+from harness.extensions.openai.refusals import has_died, in_one_line, is_limit, overflows, refusal, tokens_left
 from harness.extensions.openai.replicas import KEY, AskAnotherError, Replica, Replicas, SendsKey, endpoints, public
 from harness.extensions.openai.returned import Sends
 from harness.extensions.openai.served import Served
+from harness.extensions.openai.start_checks import check
 from harness.extensions.openai.waits import headers_and_text, limited_for, retry_after
 from harness.extensions.openai.wire import GarbledError, read_completion, read_text, unwritable
-from harness.storage.redaction import redacted, secrets_of, without_secrets
+from harness.storage.redaction import secrets_of, without_secrets
 
 T = TypeVar("T")
 CHAT, TEXT = "/chat/completions", "/completions"
@@ -74,6 +75,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
         extra_body: sent with every request as it is.
         deterministic: ask for the same replies again: seeds are sent, and llama.cpp's server (`structured`) gets one
             request at a time and reuses no prompt. At its end a run asks a sample again and records whether that held.
+        card: a file of `harness probe`: what the server can do, known before the first request.
     """
 
     model: str = ""  # a default, because a field without one cannot stand for the interface's property
@@ -93,12 +95,13 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
     max_length: Annotated[int, Range(ge=2)] | None = None
     extra_body: dict[str, Any] = field(default_factory=dict)
     deterministic: bool = False
+    card: str | None = None
 
     queues_unseen: ClassVar[bool] = True
     replica: ClassVar[type[Replica]] = Replica
     location: ClassVar[frozenset[str]] = frozenset({"base_url"})
     incidental: ClassVar[frozenset[str]] = frozenset(
-        {"api_key_env", "timeout", "max_retries", "backoff", "max_backoff", "max_connections", "tokenizer"}
+        {"api_key_env", "timeout", "max_retries", "backoff", "max_backoff", "max_connections", "tokenizer", "card"}
     )
 
     def __post_init__(self) -> None:
@@ -116,8 +119,10 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
         self._scores = scoring.ScoringServer(
             self.tokenizer, self.max_length, self.extra_body.get("chat_template_kwargs")
         )
+        self._card: Card | None = read_card(self.card) if self.card else None
         # OpenAI's reasoning models know only the newer word.
         self._dialect = Dialect(self.system, self.empty_reply, NEW if self.base_url is None else OLD)
+        self._dialect.read(self._card)
         self._served = Served()
         self._ended: asyncio.Future[Exception] | None = None  # why the engine sends no more requests
 
@@ -155,6 +160,11 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
     def width(self) -> int | None:
         return self._replicas.width
 
+    @property
+    def request_check(self) -> CardCheck | None:
+        """What the card says of requests."""
+        return CardCheck(self._card, self.system, self.structured, bool(self.tokenizer)) if self._card else None
+
     def constraint_problem(self, constraint: Mapping[str, Any]) -> str | None:
         try:
             constrained(constraint, self.structured)
@@ -185,7 +195,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
         if url := self.base_url:
             facts["base_url"] = [*map(public, url)] if isinstance(url, list) else public(str(url))
         facts["extra_body"] = without_secrets(self.extra_body)
-        return facts
+        return {**facts, "card": self._card and asdict(self._card)}
 
     def _connect(self) -> list[Replica]:
         urls = self.base_url if isinstance(self.base_url, list) else [self.base_url]
@@ -199,27 +209,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
 
     async def _probe(self, replica: Replica) -> SetupError | None:
         """Find out whether a server can answer; returns why not. Raises what a person has to mend."""
-        where = replica.name
-        try:
-            replica.listed = await replica.probe(self.timeout)
-            if (
-                replica.listed
-                and self.model not in replica.listed
-                and await replica.refuses_model(self.model, self.timeout)
-            ):
-                raise SetupError(f"{where} has no model {self.model!r}", hint=near(self.model, replica.listed))
-            await replica.read_slots(self.timeout)
-        except SetupError:
-            raise
-        except Exception as error:
-            if (status := getattr(error, "status_code", None)) in (401, 403):
-                hint = f"Put a valid key into the environment variable {self.api_key_env}."
-                raise SetupError(f"{where} refuses the key (HTTP {status})", hint=hint) from error
-            replica.mark_unhealthy(self._line(error))
-            hint = "Start it first (e.g. `vllm serve <model>`), wait until it is ready, and check base_url=: "
-            hint += "it usually ends in /v1."
-            return SetupError(f"no usable server at {where}: {self._line(error)}", hint=hint)
-        return None
+        return await check(replica, self.model, self.timeout, self.api_key_env, self._line, self._card)
 
     # ------------------------------------------------------------------------------ one request
 
@@ -445,9 +435,4 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
 
     def _line(self, error: Exception) -> str:
         """The error in a line, with its cause and without keys."""
-        text = f"{type(error).__name__}: {error}"
-        if error.__cause__ is not None and not hasattr(error, "status_code") and not isinstance(error, GarbledError):
-            # The transport's own words: the package calls a refused connection a timeout.
-            text = f"{str(error.__cause__) or type(error.__cause__).__name__} ({type(error).__name__})"
-        secrets = {self._key, *secrets_of({"base_url": self.base_url, "extra_body": self.extra_body})}
-        return " ".join(redacted(text[:10_000], secrets).split())[:500]
+        return in_one_line(error, {self._key, *secrets_of({"base_url": self.base_url, "extra_body": self.extra_body})})

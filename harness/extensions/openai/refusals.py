@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from harness.api.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError
+from harness.extensions.openai.wire import GarbledError
+from harness.storage.redaction import redacted
 
 # OpenAI and vLLM: "maximum context length", "context_length_exceeded", "exceeds the context window"; vLLM also: "longer
 # than the maximum model length"; llama.cpp: "exceed_context_size_error", "available context size"; SGLang: "longer
@@ -23,6 +25,24 @@ _OVERFLOW = re.compile(
 def _parts(error: Exception) -> tuple[int, str]:
     """The HTTP status of an error and what the server says in it, bounded in length."""
     return getattr(error, "status_code", 200), f"{error} {getattr(error, 'body', '')}"[:10_000]
+
+
+def in_one_line(error: Exception, secrets: Collection[str]) -> str:
+    """An error with its cause, without these texts."""
+    text = f"{type(error).__name__}: {error}"
+    if error.__cause__ is not None and not hasattr(error, "status_code") and not isinstance(error, GarbledError):
+        # The transport's own words: the package calls a refused connection a timeout.
+        text = f"{str(error.__cause__) or type(error.__cause__).__name__} ({type(error).__name__})"
+    return " ".join(redacted(text[:10_000], {*secrets}).split())[:500]
+
+
+def server_words(error: Exception, secrets: Collection[str]) -> str:
+    """What a server says in a refusal, without these texts; of other errors as `in_one_line`."""
+    body, status = getattr(error, "body", None), getattr(error, "status_code", None)
+    message = body.get("message") if isinstance(body, dict) else None
+    if status is None or not isinstance(message, str):
+        return in_one_line(error, secrets)
+    return f"HTTP {status}: {' '.join(redacted(message[:10_000], {*secrets}).split())[:300]}"
 
 
 def overflows(error: Exception) -> bool:

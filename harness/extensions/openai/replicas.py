@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import os
+import secrets
 import time
 from collections import Counter, deque
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,8 @@ from harness.api import Facts, Thread
 from harness.api.errors import SetupError
 from harness.extensions.openai.pace import Pace
 from harness.extensions.openai.refusals import lacks_model
+from harness.extensions.openai.streams import is_stream, joined
+from harness.extensions.openai.wire import ID_HEADER, GarbledError, check_id, web_page
 from harness.plugins.approvals import NeedsApproval
 from harness.plugins.needed_approval import NeededApproval
 
@@ -71,22 +74,26 @@ class Replica:
         self.limits: dict[str, int] = {}
         self.works_on: int | None = None
         self.in_flight = 0
+        self._id = f"harness-{secrets.token_hex(6)}"
         self._sent, self._answered = count(), deque[tuple[int, float]](maxlen=_REMEMBERED)
         self._is_llama = self.bounds_replies = False
         self.pace = Pace()
         self.counts: Counter[str] = Counter()
 
     async def probe(self, timeout: float) -> list[str]:
-        """The models that the server lists; none if it has no such list. Raises what the client raises."""
+        """The models that the server lists; none if it has no such list. Raises what the client raises, and
+        `GarbledError` for a web page."""
         import openai
 
         try:
             async with asyncio.timeout(min(PROBE, timeout)):  # the client's own starts again with every byte
-                data = await self.client.get("/models", cast_to=object)
+                data = as_json(await self.client.get("/models", cast_to=object))
         except openai.APIStatusError as error:
             if error.status_code in (404, 405, 429, 501):  # it answers, only not this
                 return []
             raise
+        if (page := web_page(data)) is not None:
+            raise GarbledError(page)
         rows = data.get("data") if isinstance(data, dict) else None
         models = [r for r in rows or [] if isinstance(r, dict) and isinstance(r.get("id"), str)]
         self._is_llama = any(row.get("owned_by") == "llamacpp" for row in models)
@@ -169,7 +176,8 @@ class Replica:
 
                 timer = loop.call_at(sent + timeout, check)
                 try:
-                    data = as_json(await self.client.post(path, cast_to=object, body=body))
+                    named = {"headers": {ID_HEADER: f"{self._id}-{number}"}}
+                    data = as_json(await self.client.post(path, cast_to=object, body=body, options=named))
                 finally:
                     timer.cancel()
         except TimeoutError:
@@ -181,6 +189,7 @@ class Replica:
         while self._answered and self._answered[-1][0] > number:  # whoever waits behind these waits behind this one too
             self._answered.pop()
         self._answered.append((number, loop.time()))
+        check_id(f"{self._id}-{number}", data.get("id") if isinstance(data, dict) else None)
         return data
 
     def mark_healthy(self) -> None:
@@ -251,11 +260,11 @@ class Replicas:
 
 
 def as_json(data: Any) -> Any:
-    """The JSON of a response that does not say in its header that it is JSON; other data as it is."""
+    """The JSON of a response that does not say in its header that it is JSON, or is a stream; other data as it is."""
     if isinstance(data, str) and data.lstrip()[:1] in ("{", "["):
         with contextlib.suppress(ValueError, RecursionError):
             return json.loads(data)
-    return data
+    return joined(data) if isinstance(data, str) and is_stream(data) else data
 
 
 def endpoint(url: Any) -> str:
@@ -266,6 +275,9 @@ def endpoint(url: Any) -> str:
         _ = urlsplit(url).port
     except ValueError as error:  # a half of [::1], a port that is not a number
         raise SetupError(f"base_url: {error}", hint="An address is like http://localhost:8000/v1.") from None
+    if not url.lower().startswith(("http://", "https://")):
+        found = url.rpartition("@")[2]
+        raise SetupError(f"base_url: {found!r:.100} has no http:// or https:// before it", hint=f"http://{found:.100}")
     return url.rstrip("/").removesuffix("/completions").removesuffix("/chat")
 
 

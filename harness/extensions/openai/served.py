@@ -7,10 +7,12 @@ from collections import Counter
 from typing import Any
 
 from harness.api import Completion, Facts, Thread
+from harness.storage.files import short_name
 
 _MOST_NAMES = 50
 """Names that are counted apart: some servers make a fingerprint of every reply."""
-_LONGEST = 200
+_LONGEST = 80
+"""Characters of a fingerprint."""
 _GROWTH = 200
 """Characters by which a conversation must have grown before its tokens must have."""
 _log = logging.getLogger(__name__)
@@ -33,8 +35,7 @@ class Served:
         name, mark = data.get("model"), data.get("system_fingerprint")
         if not isinstance(name, str):
             return
-        who = f"{name} ({mark})" if isinstance(mark, str) and mark else name
-        who = who[:_LONGEST]
+        who = f"{short_name(name)} ({mark[:_LONGEST]})" if isinstance(mark, str) and mark else short_name(name)
         self.names[who if who in self.names or len(self.names) < _MOST_NAMES else "others"] += 1
 
     def check_prompt(self, thread: Thread, answer: Completion) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,20 @@ from harness.extensions.openai.returned import Sends, returned, thought_of
 
 class GarbledError(Exception):
     """The server said 200 and something that is not an answer of its model; asking again may help."""
+
+
+ID_HEADER = "X-Request-Id"
+"""Names a request. vLLM names its answer by it, and gateways give it back."""
+
+
+def check_id(sent: str, said: Any) -> None:
+    """Raise `GarbledError` where an answer names another request of this engine than the one that was `sent`: what
+    stands before the number of both is the same."""
+    own, _, number = sent.rpartition("-")
+    if own and isinstance(said, str) and f"{own}-" in said:
+        other = re.match(r"\d+", said[said.index(f"{own}-") + len(own) + 1 :])
+        if other is not None and other[0] != number:
+            raise GarbledError(f"the server answers request {number} with the reply to request {other[0]}")
 
 
 REASONS = frozenset(
@@ -35,6 +50,23 @@ def unwritable(body: Mapping[str, Any]) -> RefusedError | None:
     except (ValueError, TypeError, RecursionError) as error:
         return RefusedError(f"the request cannot be written as JSON: {type(error).__name__}: {error}"[:500])
     return None
+
+
+_PAGE = re.compile(r"\s*(?:<!--.{0,500}?-->\s*)?<(?:!doctype html|html|head)\b", re.IGNORECASE | re.DOTALL)
+_TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,200})", re.IGNORECASE)
+
+
+def web_page(data: Any) -> str | None:
+    """What is said of a web page that came in place of JSON, such as one to log in; None for anything else."""
+    if not isinstance(data, str) or _PAGE.match(data) is None:
+        return None
+    title = _TITLE.search(data[:20_000])
+    named = f" ({' '.join(title[1].split())!r})" if title else ""
+    return f"the server answers with a web page{named} in place of JSON"
+
+
+def _garbled(what: str, data: Any) -> GarbledError:
+    return GarbledError(web_page(data) or f"the server's reply is not {what}: {str(data)[:200]!r}")
 
 
 def read_completion(
@@ -64,7 +96,7 @@ def read_completion(
         message = choice["message"]
         content = message.get("content")
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise GarbledError(f"the server's reply is not a chat completion: {str(data)[:200]!r}") from error
+        raise _garbled("a chat completion", data) from error
     text = _text(content)
     if not text and isinstance(message.get("refusal"), str):
         text = message["refusal"]
@@ -86,7 +118,7 @@ def read_text(data: Any, latency: float) -> Completion:
         choice = _choice(data)
         text = choice["text"]
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise GarbledError(f"the server's reply is not a completion: {str(data)[:200]!r}") from error
+        raise _garbled("a completion", data) from error
     if not isinstance(text, str):
         raise GarbledError(f"the server's completion is not text: {str(text)[:200]!r}")
     return _answer(data, choice, text=storable(text), latency=latency)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -23,6 +24,7 @@ from harness.engines.likelihoods import Continuation, LikelihoodRequest
 from harness.extensions.networks.tools import schema
 from harness.extensions.openai.openai import OpenAI
 from harness.runtime._tool_calls import messages_of
+from tests.helpers.commands import invoke
 
 pytestmark = pytest.mark.vllm
 
@@ -137,6 +139,21 @@ def assert_same(found: list[Any], expected: list[Any]) -> None:
     for one, other in zip(found, expected, strict=True):
         assert [pair[0] for pair in one] == pytest.approx([pair[0] for pair in other], rel=1e-5, abs=1e-4)
         assert [pair[1] for pair in one] == [pair[1] for pair in other]
+
+
+def test_the_card_of_the_server(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What `harness probe` says of vLLM's own server; a model with random weights says noise, so only what it cannot
+    change."""
+    code, out, err = invoke(capsys, "probe", address, "--format", "json")
+    card = json.loads(out)
+    assert code == 0, err
+    said = ("system", "roles_in_a_row", "empty_turns", "temperature", "seed", "texts")
+    assert {name: card[name] for name in said} == dict.fromkeys(said, "taken")
+    assert card["models"] == ["tiny"] and card["window"] == LENGTH and card["same_seed"] and card["two_seeds"]
+    assert card["max_tokens"] == ["max_tokens", "max_completion_tokens"] and card["usage"] == "adds up"
+    assert "choice" in card["structured"]["vllm"] and card["structured"]["llama.cpp"] == []
+    assert card["tools"] == "dropped", "the template has none"
+    assert card["likelihoods"] == ["texts", "chats"]
 
 
 def test_a_server_takes_a_conversation_of_calls_however_broken_they_were(address: str) -> None:
