@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -171,6 +171,21 @@ class Engine(ABC):
     def count_tokens(self, text: str) -> int | None:
         """Return the number of the text's tokens for this model; None if the engine does not know."""
         return None
+
+    @property
+    def collects(self) -> bool:
+        """Whether it collects requests and sends them together, in batches that take minutes or hours. A run then keeps
+        all its episodes open, and does not wait for requests in flight when it is interrupted."""
+        return False
+
+    def collect(self, when_all_wait: Callable[[Callable[[], None]], None], path: Path) -> None:
+        """Learn from a run, before `start`, when to send what was collected, and where to write down what must outlive
+        the process. `when_all_wait(send)` calls `send` once each open episode waits for an engine that collects."""
+
+    @property
+    def waiting_for(self) -> str:
+        """What it waits for that takes long, for progress; "" where there is nothing to say."""
+        return ""
 
     def files(self) -> Sequence[Path]:
         """The files of a user's own programs that it runs: a run is not resumed with other files."""

@@ -21,6 +21,7 @@ def user_prices() -> dict[str, Price]:
     """Model → price; none without a file.
 
     The file is as a spec's `prices:`, `MODEL: {input: USD, output: USD}` a line, in USD per million tokens.
+    `batch: 0.5` beside them says that replies in batches cost half.
 
     Raises:
         SetupError: a file that says something else.
@@ -36,13 +37,13 @@ def user_prices() -> dict[str, Price]:
     return {str(model): _price(path, str(model), entry) for model, entry in content.items()}
 
 
-_HINT = "A line is MODEL: {input: USD, output: USD}, per million tokens."
+_HINT = "A line is MODEL: {input: USD, output: USD}, per million tokens; with batch: 0.5 batches cost half."
 
 
 def _price(path: Path, model: str, entry: object) -> Price:
-    parts = entry if isinstance(entry, dict) and {*entry} == {"input", "output"} else {}
+    parts = entry if isinstance(entry, dict) and {*entry} - {"batch"} == {"input", "output"} else {}
     numbers = [float(one) for one in parts.values() if type(one) in (int, float) and math.isfinite(one) and one >= 0]
-    if len(numbers) != 2:
+    if not parts or len(numbers) < len(parts):
         what = f"the price of {model} must be {{input: …, output: …}}, found {entry!r:.100}"
         raise SetupError(f"{path}: {what}", hint=_HINT)
-    return Price(parts["input"], parts["output"])
+    return Price(**parts)

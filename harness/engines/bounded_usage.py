@@ -106,7 +106,8 @@ class BoundedUsage(Usage):
         if answer.cost is not None:
             self.micros += round(answer.cost * 1e6)
         elif price is not None and None not in tokens:
-            self.micros += round((tokens[0] or 0) * price.input + (tokens[1] or 0) * price.output)
+            share = price.batch if engine.collects else 1.0
+            self.micros += round(((tokens[0] or 0) * price.input + (tokens[1] or 0) * price.output) * share)
         else:
             lack = "does not say how many tokens its calls take" if price is not None else "has no price"
             self._unpriced = f"{engine.model} {lack}"

@@ -119,6 +119,10 @@ def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
 
         raise_all(lacking(run.plan, run.survey.episodes))
     _refuse_idle_models(run.plan)
+    if any(engine.collects for engine in run.plan.engines.values()):
+        from harness.engines.waves import check as check_collecting
+
+        check_collecting(run.plan.engines.values(), run.options)
     for one in run.after:
         one.check(run.plan, run.survey.cases, run.options)
     if any(isinstance(engine, Replays) for engine in run.plan.engines.values()):

@@ -34,7 +34,7 @@ from harness.storage.redaction import without_secrets
 META, SPEC = "run.json", "spec.yaml"
 _OF_RUN = (
     *(META, SPEC, "journal*.jsonl", "scores.jsonl", "results.json", "tables.md", "samples*.jsonl", "requests*.jsonl"),
-    *("tables.json", "errors*.jsonl", "shared.sqlite*", "engine*.log"),
+    *("tables.json", "errors*.jsonl", "shared.sqlite*", "engine*.log", "batches*.jsonl"),
 )
 """What a run writes into its folder, as patterns."""
 _PACKAGES = (

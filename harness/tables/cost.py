@@ -29,10 +29,11 @@ class PricesEntry(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """USD per million tokens."""
+    """USD per million tokens; `batch` is the share of it that a reply in a batch costs."""
 
     input: float
     output: float
+    batch: float = 1.0
 
     def __str__(self) -> str:
         return f"{self.input:.10g} in, {self.output:.10g} out"
