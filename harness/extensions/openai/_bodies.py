@@ -12,6 +12,8 @@ MAX_BODY_BYTES = 1 << 23
 """Bytes of a response, unpacked. A reply of a million tokens takes about half of it."""
 MAX_SCORES_BYTES = 1 << 26
 """The same for `/completions`, which returns the log-probabilities of every token of several texts."""
+MAX_FILE_BYTES = 1 << 30
+"""The same for a file of answers to a batch."""
 ENCODINGS = "gzip, deflate"
 """What servers may pack bodies with: these are unpacked step by step."""
 
@@ -26,6 +28,7 @@ async def bound(response: Any) -> None:
         raise GarbledError(f"the server packs its response as {packing[:100]!r}")
     path = response.request.url.path
     most = MAX_SCORES_BYTES if path.endswith("/completions") and "/chat" not in path else MAX_BODY_BYTES
+    most = MAX_FILE_BYTES if path.endswith("/content") else most
     response.aiter_bytes = _bounded(response.aiter_bytes, most)
 
 
