@@ -189,6 +189,21 @@ class Engine(ABC):
         """Return the number of the text's tokens for this model; None if the engine does not know."""
         return None
 
+    @property
+    def collects(self) -> bool:
+        """Whether it collects requests and sends them together, in batches that take minutes or hours. A run then keeps
+        all its episodes open, and does not wait for requests in flight when it is interrupted."""
+        return False
+
+    def collect(self, when_all_wait: Callable[[Callable[[], None]], None], path: Path) -> None:
+        """Learn from a run, before `start`, when to send what was collected, and where to write down what must outlive
+        the process. `when_all_wait(send)` calls `send` once each open episode waits for an engine that collects."""
+
+    @property
+    def waiting_for(self) -> str:
+        """What it waits for that takes long, for progress; "" where there is nothing to say."""
+        return ""
+
     def files(self) -> Sequence[Path]:
         """The files of a user's own programs that it runs: a run is not resumed with other files."""
         return ()

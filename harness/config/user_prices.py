@@ -23,7 +23,7 @@ def user_prices() -> dict[str, Price]:
     """Model → price; none without a file.
 
     The file is as a spec's `prices:`, `MODEL: {input: USD, output: USD}` a line, in USD per million tokens; `cached:
-    USD` if cached input has a price of its own.
+    USD` if cached input has a price of its own, and `batch: 0.5` if replies in batches cost half.
 
     Raises:
         SetupError: a file that says something else.
@@ -39,15 +39,15 @@ def user_prices() -> dict[str, Price]:
     return {str(model): _price(path, str(model), entry) for model, entry in content.items()}
 
 
-_HINT = "A line is MODEL: {input: USD, output: USD}, per million tokens."
+_HINT = "A line is MODEL: {input: USD, output: USD}, per million tokens; with batch: 0.5 batches cost half."
 
 
 def _price(path: Path, model: str, entry: object) -> Price:
-    parts = entry if isinstance(entry, dict) and {*entry} - {"cached"} == {"input", "output"} else {}
+    parts = entry if isinstance(entry, dict) and {*entry} - {"cached", "batch"} == {"input", "output"} else {}
     if not parts or not all(type(x) in (int, float) and math.isfinite(x) and x >= 0 for x in parts.values()):
         what = f"the price of {model} must be {{input: …, output: …}}, found {entry!r:.100}"
         raise SetupError(f"{path}: {what}", hint=_HINT)
-    return Price(parts["input"], parts["output"], parts.get("cached"))
+    return Price(**{name: float(number) for name, number in parts.items()})
 
 
 def known_prices(entry: Mapping[str, Any] | None) -> dict[str, Price]:

@@ -107,7 +107,8 @@ class BoundedUsage(Usage):
             self.micros += round(answer.cost * 1e6)
         elif price is not None and None not in tokens:
             counts = {"input": tokens[0], "cached": answer.cached_tokens, "output": tokens[1]}
-            self.micros += round(sum(price.micros(kind, count or 0) for kind, count in counts.items()))
+            micros = sum(price.micros(kind, count or 0) for kind, count in counts.items())
+            self.micros += round(micros * (price.batch if engine.collects else 1.0))
         else:
             lack = "does not say how many tokens its calls take" if price is not None else "has no price"
             self._unpriced = f"{engine.model} {lack}"

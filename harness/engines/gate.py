@@ -54,6 +54,10 @@ class Wrapper(Engine, CallsTools, ContinuesText):
     def width(self) -> int | None:
         return self.inner.width
 
+    @property
+    def collects(self) -> bool:
+        return self.engine.collects
+
     def count_tokens(self, text: str) -> int | None:
         return self._counted(text) if len(text) <= _COUNTED_CHARS else self.inner.count_tokens(text)
 

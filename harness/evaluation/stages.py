@@ -127,6 +127,10 @@ def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
             from harness.engines.cache import check_path  # what only a cache needs
 
             check_path(run.options.use_cache)
+    if any(engine.collects for engine in run.plan.engines.values()):
+        from harness.engines.waves import check as check_collecting
+
+        check_collecting(run.plan.engines.values(), run.options)
     for one in run.after:
         one.check(run.plan, run.survey.cases, run.options)
     if run.options.reuse is not None:

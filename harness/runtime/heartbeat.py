@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass, fields
 from functools import cache
 from typing import Self
@@ -28,6 +28,9 @@ class Heartbeat:
         usage: what is asked.
         clock: seconds, never running backwards.
         planned: how many turns of models an episode is likely to have, asked while none has ended; None: unknown.
+
+    Attributes:
+        waiting_for: gives what engines wait for (`Engine.waiting_for`).
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class Heartbeat:
         self._begun = clock(), _Counts.of(usage), _turns_asked(scores), len(scores)
         self._last = self._begun[:2]
         self._planned = cache(planned)
+        self.waiting_for: Callable[[], Iterable[str]] = lambda: ()
 
     def counts(self) -> str:
         """Calls answered of calls sent, output tokens a second since this was called last, and the time left."""
@@ -60,6 +64,7 @@ class Heartbeat:
             parts.append(f"{_rate(tokens / seconds)} {kind}/s")
         if (left := self._seconds_left(now - self._begun[0], counts.turns)) is not None:
             parts.append(f"about {_in_words(left)} left")
+        parts += filter(None, self.waiting_for())
         return ", ".join(parts)
 
     @property

@@ -12,6 +12,7 @@ import gc
 import json
 import logging
 import random
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,7 @@ from harness.tables import EpisodeScore
 
 if TYPE_CHECKING:
     from harness.engines.recorded_calls import RecordedCalls
+    from harness.engines.waves import Waves
 
 _log = logging.getLogger(__name__)
 _NEW_OBJECTS = 10_000
@@ -63,6 +65,7 @@ class Episodes:
         self.work, self.folder, self.options = work, work.folder, work.options
         self.moves, self.on_score, self.usage, self.worker = work.moves, work.on_score, work.usage, worker
         self.engines: dict[str, Wrapper] = {}
+        self.waves: Waves | None = None
         self.errors = ErrorLog(self._file(ERRORS))
         alone = any(all(group.policy is not None for group in c.groups) for c in self.plan.conditions)
         self.stop, self.gates = Stop(goes_on=alone), dict[str, Gate]()
@@ -98,7 +101,11 @@ class Episodes:
                 # With policies alone more tasks would only hold more episodes open. A person plays one after another.
                 people = any(engine.asks_people for engine in self.plan.engines.values())
                 width = self.options.most_open if self.engines and not people else 1
+                if self.waves is not None and self.options.max_concurrency is None:
+                    width = self.work.remaining
                 tasks = [asyncio.create_task(self._play_jobs(take)) for _ in range(width)]
+                if self.waves is not None:
+                    self.waves.watch(tasks)
                 try:
                     await asyncio.gather(*tasks)
                 except (EngineFatalError, SetupError) as error:
@@ -115,11 +122,12 @@ class Episodes:
                 await repeats.ask_again()
 
     def _in_flight(self) -> int:
-        """Requests that a stop had better wait for: not those to people, or of engines that others have to make room
-        for."""
+        """Requests that a stop had better wait for: not those to people, those in batches, or those of engines that
+        others have to make room for."""
         if self.options.sequential_engines:
             return 0
-        return sum(gate.in_flight for gate in self.gates.values() if not gate.engine.asks_people)
+        gates = [(gate, gate.engine) for gate in self.gates.values()]
+        return sum(gate.in_flight for gate, engine in gates if not engine.asks_people and not engine.collects)
 
     def _interrupt(self, count: int) -> None:
         """The user ends the run."""
@@ -178,6 +186,10 @@ class Episodes:
         shared = Shared(self.stop, self.usage, log, switcher)
         one = session.current() if switcher is None else None
         engines = self.plan.engines if one is None else await one.take(self.plan.engines)
+        if any(engine.collects for engine in engines.values()):
+            from harness.engines.waves import Waves
+
+            self.waves = Waves(engines, self._file)
         for name, engine in engines.items():
             engine.log_to(self._file("engine.log"))
             self.engines[name] = gated = self._gated(name, engine, shared)
@@ -218,6 +230,8 @@ class Episodes:
         # What failed in a recorded run is its result.
         rate = 1.0 if isinstance(engine, Replays) else self.options.max_error_rate
         width, adapts = self.options.most_open, self.options.max_concurrency is None
+        if engine.collects and adapts:
+            width, adapts = sys.maxsize, False
         caches: list[Any] = []
 
         def is_known() -> bool:
@@ -294,8 +308,9 @@ class Episodes:
             try:
                 self.usage.check_time()
                 try:
+                    engines = self.engines if self.waves is None else self.waves.engines(self.engines, episode.id)
                     for agent, seat in seats(self.plan, *job).items():
-                        episode.players[agent] = player = seat.player(self.engines, episode.id)
+                        episode.players[agent] = player = seat.player(engines, episode.id)
                         if isinstance(player, ModelPlayer):
                             player.on_ask = functools.partial(self.turn_shares.begin, seat.model, episode.id, agent)
                     outcome = await play(

@@ -38,7 +38,7 @@ _PROMPTING_KEYS = (
 """The keys of a spec that decide what a model is asked."""
 _OF_RUN = (
     *(META, SPEC, "journal*.jsonl", "scores.jsonl", "results.json", "tables.md", "samples*.jsonl", "requests*.jsonl"),
-    *("tables.json", "errors*.jsonl", "shared.sqlite*", "engine*.log"),
+    *("tables.json", "errors*.jsonl", "shared.sqlite*", "engine*.log", "batches*.jsonl"),
 )
 """What a run writes into its folder, as patterns."""
 

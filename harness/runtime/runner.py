@@ -208,6 +208,7 @@ async def run(work: Work, play: Play) -> None:
         title = f"{work.plan.spec.name} · {work.plan.model}"
         planned = partial(planned_turns, work.episodes)
         heartbeat = Heartbeat(title, work.done, work.total, work.usage, planned=planned)
+        heartbeat.waiting_for = lambda: [engine.waiting_for for engine in work.plan.engines.values()]
         beating = asyncio.create_task(heartbeat.beat())
         try:
             await play(work)

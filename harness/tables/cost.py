@@ -30,11 +30,16 @@ class PricesEntry(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """USD per million tokens; `cached`: of input tokens that were in a cache, if these have a price of their own."""
+    """USD per million tokens.
+
+    `cached` is the price of input tokens that were in a cache, if these have one of their own; `batch` is the share of
+    all of it that a reply in a batch costs.
+    """
 
     input: float
     output: float
     cached: float | None = None
+    batch: float = 1.0
 
     def __str__(self) -> str:
         cached = "" if self.cached is None else f", {self.cached:.10g} cached"

@@ -17,7 +17,7 @@ import re
 import threading
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from aiohttp import web
 
@@ -250,7 +250,7 @@ class FakeOpenAI:
         self.url = ""
         self._transports: set[asyncio.Transport] = set()
 
-    def __enter__(self) -> FakeOpenAI:
+    def __enter__(self) -> Self:
         ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready)), daemon=True)
         self._thread.start()
@@ -269,10 +269,7 @@ class FakeOpenAI:
     async def _serve(self, ready: threading.Event) -> None:
         self._loop, self.closing = asyncio.get_running_loop(), asyncio.Event()
         app = web.Application(client_max_size=2**28)
-        app.router.add_post("/v1/chat/completions", self._chat)
-        app.router.add_post("/v1/completions", self._chat)
-        app.router.add_get("/v1/models", self._list)
-        app.router.add_get("/props", self._props)
+        self.route(app.router)
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -284,6 +281,13 @@ class FakeOpenAI:
         for transport in self._transports:  # a busy machine may leave some that still have something to send
             transport.abort()
         await asyncio.sleep(0)
+
+    def route(self, router: web.UrlDispatcher) -> None:
+        """Say what answers which address."""
+        router.add_post("/v1/chat/completions", self._chat)
+        router.add_post("/v1/completions", self._chat)
+        router.add_get("/v1/models", self._list)
+        router.add_get("/props", self._props)
 
     def _refused(self, request: web.Request) -> bool:
         if request.transport is not None:

@@ -71,7 +71,7 @@ class AgentServer(OpenAI):
             answer = read_object(data, request)
             return answer if answer.latency is not None else replace(answer, latency=seconds)
 
-        return await self._answer(request.thread, self.url, body, read)
+        return await self._answer(request, self.url, body, read)
 
     def _connect(self) -> list[Replica]:
         try:

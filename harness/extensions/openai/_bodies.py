@@ -12,6 +12,8 @@ MAX_BODY_BYTES = 1 << 23
 """Bytes of a response, unpacked. A reply of a million tokens takes about half of it."""
 MAX_SCORES_BYTES = 1 << 26
 """The same for lists of models, and for `/completions`, which returns log-probabilities of every token."""
+MAX_FILE_BYTES = 1 << 30
+"""The same for a file of answers to a batch."""
 ENCODINGS = "gzip, deflate"
 """What servers may pack bodies with: these are unpacked step by step."""
 
@@ -29,6 +31,7 @@ async def bound(response: Any) -> None:
     path = response.request.url.path
     large = path.endswith("/models") or (path.endswith("/completions") and "/chat" not in path)
     most = MAX_SCORES_BYTES if large else MAX_BODY_BYTES
+    most = MAX_FILE_BYTES if path.endswith("/content") else most
     response.aiter_bytes = _bounded(response.aiter_bytes, most)
 
 

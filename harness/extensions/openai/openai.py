@@ -10,20 +10,15 @@ from dataclasses import asdict, field
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Range, Request, Thread, plugin
-from harness.api.errors import (
-    ContextLengthError,
-    EngineError,
-    EngineFatalError,
-    RefusedError,
-    RequestError,
-    SetupError,
-)
+from harness.api import CallsTools, Completion, ContinuesText, Facts, Range, Request, plugin
+from harness.api.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError, RequestError, SetupError
 from harness.engines.chat_tokens import count_tokens
 from harness.engines.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.engines.sampling import normalize
 from harness.engines.tool_calls import REMEDY, offered, takes_no_tools
 from harness.extensions.openai import prompt_logprobs as scoring
+from harness.extensions.openai.batch_calls import HaltedError
+from harness.extensions.openai.batches import Batching, BatchOptions
 from harness.extensions.openai.card import Card, CardCheck, read_card
 from harness.extensions.openai.clients import check_installed, connect, read_key
 from harness.extensions.openai.constraints import as_held, constrained
@@ -33,7 +28,7 @@ from harness.extensions.openai.replicas import KEY, AskAnotherError, Replica, Re
 from harness.extensions.openai.returned import Sends
 from harness.extensions.openai.served import Served
 from harness.extensions.openai.start_checks import check
-from harness.extensions.openai.waits import headers_and_text, limited_for, retry_after
+from harness.extensions.openai.waits import retry_after
 from harness.extensions.openai.wire import GarbledError, read_completion, read_text, unwritable
 from harness.storage.redaction import secrets_of, without_secrets
 
@@ -44,7 +39,7 @@ MAX_TOKENS = 256
 
 
 @plugin
-class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
+class OpenAI(Batching, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
     """Any OpenAI-compatible server: vLLM serve, SGLang, llama.cpp, Ollama, a provider.
 
     Conversations go to `/v1/chat/completions`; texts to continue, and texts to score, to `/v1/completions`.
@@ -76,6 +71,8 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
         deterministic: ask for the same replies again: seeds are sent, and llama.cpp's server (`structured`) gets one
             request at a time and reuses no prompt. At its end a run asks a sample again and records whether that held.
         card: a file of `harness probe`: what the server can do, known before the first request.
+        batch: true sends the requests of all open episodes together, in batches of the provider (`/v1/batches`); or a
+            mapping with `poll`, `requests` and `bytes`.
     """
 
     model: str = ""  # a default, because a field without one cannot stand for the interface's property
@@ -96,12 +93,23 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
     extra_body: dict[str, Any] = field(default_factory=dict)
     deterministic: bool = False
     card: str | None = None
+    batch: bool | BatchOptions = False
 
     queues_unseen: ClassVar[bool] = True
     replica: ClassVar[type[Replica]] = Replica
     location: ClassVar[frozenset[str]] = frozenset({"base_url"})
     incidental: ClassVar[frozenset[str]] = frozenset(
-        {"api_key_env", "timeout", "max_retries", "backoff", "max_backoff", "max_connections", "tokenizer", "card"}
+        {
+            "api_key_env",
+            "timeout",
+            "max_retries",
+            "backoff",
+            "max_backoff",
+            "max_connections",
+            "tokenizer",
+            "card",
+            "batch",
+        }
     )
 
     def __post_init__(self) -> None:
@@ -114,6 +122,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
         if self.deterministic and self.structured == "llama.cpp":
             self.max_connections, self.extra_body = 1, {"cache_prompt": False, **self.extra_body}
         self.base_url = endpoints(self.base_url)
+        self.check_batch()
         self._replicas = Replicas(())
         self._key, self._requests, self._is_open, self._took_tools = "", 0, False, False
         self._scores = scoring.ScoringServer(
@@ -147,6 +156,8 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             problems = await asyncio.gather(*map(self._probe, self._replicas.all))
             if self._replicas.all_unhealthy:
                 raise next(filter(None, reversed(problems)))
+            if self._batches is not None:
+                await self._batches.begin(self._ended)
         except BaseException:
             await self.close()
             raise
@@ -179,15 +190,11 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
     async def close(self) -> None:
         self._is_open = False
         for replica in self._replicas.all:
-            await replica.client.close()
+            await replica.close()
 
     def report(self) -> Facts:
         """Requests, retries and failures; with several servers also those of each."""
-        each = self._replicas.report()
-        sums = {name: sum(one.get(name, 0) for one in each) for name in ("retries", "failures", "rate_limited")}
-        sums = {name: total for name, total in sums.items() if total or name != "rate_limited"}
-        several = {"replicas": each} if len(each) > 1 else {}
-        return {"requests": self._requests, **sums, **self._served.report(), **several}
+        return {"requests": self._requests, **self._replicas.report(), **self._served.report()}
 
     def describe(self) -> Facts:
         """The fields; of an address only what holds no secret (no user, password or query)."""
@@ -201,6 +208,8 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
         urls = self.base_url if isinstance(self.base_url, list) else [self.base_url]
         names = [public(url) if url else "the provider" for url in urls]
         made = zip(names, connect(urls, self._check_key, self.timeout), strict=True)
+        if self.collects:
+            return [self.batch_server(name, client, self._line) for name, client in made]
         return [self.replica(name, client, self.max_connections) for name, client in made]
 
     def _check_key(self) -> str:
@@ -223,7 +232,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
         body = self._body(request)
         self._requests += 1
         if not request.thread.chat:
-            return self._note(request, body, await self._answer(request.thread, TEXT, body, read_text))
+            return self._note(request, body, await self._answer(request, TEXT, body, read_text))
         formal = bool(request.constraint) and self.structured != "none"
         verbatim = formal or request.thread.verbatim or bool(request.prefill)
         sends = "never" if request.prefill else self.send_reasoning
@@ -231,7 +240,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             read_completion, constrained=verbatim, with_tools=bool(request.tools), sends=sends, model=self.model
         )
         try:
-            return self._note(request, body, await self._answer(request.thread, CHAT, body, read))
+            return self._note(request, body, await self._answer(request, CHAT, body, read))
         except RefusedError as error:
             if not request.prefill:
                 raise
@@ -254,7 +263,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
         self._requests += 1
 
         async def ask(path: str, body: dict[str, Any], read: Callable[[Any, float], T]) -> T:
-            return await self._answer(request.thread, path, {"model": self.model, **body, **self.extra_body}, read)
+            return await self._answer(request, path, {"model": self.model, **body, **self.extra_body}, read)
 
         start = time.perf_counter()
         limit = next((one.limits[self.model] for one in self._replicas.all if self.model in one.limits), None)
@@ -265,19 +274,19 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             raise
         return Completion("", latency=time.perf_counter() - start, likelihoods=scores, **usage)
 
-    async def _answer(self, thread: Thread, path: str, body: dict[str, Any], read: Callable[[Any, float], T]) -> T:
+    async def _answer(self, request: Request, path: str, body: dict[str, Any], read: Callable[[Any, float], T]) -> T:
         """What `read` makes of a server's answer and of the seconds that it took."""
         if not self._is_open:
             raise EngineFatalError("the engine is not started, or closed")
         tried: set[Replica] = set()
         while True:
-            replica = self._replicas.choose(thread, tried)
+            replica = self._replicas.choose(request.thread, tried)
             tried.add(replica)
             replica.counts["requests"] += 1
             replica.load += 1
             try:
                 async with replica.slots:
-                    return await self._ask(replica, path, body, read, tried)
+                    return await self._ask(replica, request, path, body, read, tried)
             except AskAnotherError:
                 continue
             finally:
@@ -286,6 +295,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
     async def _ask(
         self,
         replica: Replica,
+        request: Request,
         path: str,
         body: dict[str, Any],
         read: Callable[[Any, float], T],
@@ -301,12 +311,14 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             sent = self._dialect.write(body, most)
             try:
                 start = time.perf_counter()
-                data = await replica.post(path, sent, self.timeout)
+                data = await replica.post(path, sent, self.timeout, (request.id, body))
                 answer = read(data, time.perf_counter() - start)
                 replica.mark_healthy()
                 self._served.count(data)
                 self._took_tools = self._took_tools or "tools" in body
                 return answer
+            except HaltedError:  # as above
+                continue
             except Exception as error:
                 if is_limit(error):
                     await self._wait_for_rate(replica, error, sent_at)
@@ -330,14 +342,13 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
                 if hasattr(error, "response"):
                     delay = max(delay, retry_after(error.response.headers))
                 attempt += 1
-                await asyncio.wait({self._ended}, timeout=min(delay, self.max_backoff))
+                await asyncio.wait({self._ended}, timeout=0 if self.collects else min(delay, self.max_backoff))
 
     async def _wait_for_rate(self, replica: Replica, error: Exception, sent_at: float) -> None:
         """A server limits the rate: slow down for all, and try again for as long as it answers others. Raises
         `EngineFatalError` where it has refused everything for so long that no retry would have been left."""
         replica.counts["rate_limited"] += 1
-        asked = limited_for(*headers_and_text(error)) or self.backoff * 2.0 ** min(replica.pace.refusals, 60)
-        replica.pace.refused(sent_at, min(asked, self.max_backoff))
+        replica.pace.limited(error, sent_at, self.backoff, self.max_backoff)
         if replica.pace.refuses_all(self.max_retries, self.max_retries * self.max_backoff):
             replica.counts["failures"] += 1
             why = f"limits the rate and answered none of the last {replica.pace.refusals:,} tries"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
+from harness.extensions.openai.waits import headers_and_text, limited_for
+
 _RECOVERY = 60.0
 """Seconds in which the rate grows by as much as a refusal took from it."""
 _SPAN = 60.0
@@ -81,6 +83,12 @@ class Pace:
             return
         self.rate = max(_LEAST, rate / 2, self._recent(now) / _SPAN)
         self._lost = max(0.0, rate - self.rate)
+
+    def limited(self, error: Exception, sent: float, backoff: float, longest: float) -> None:
+        """As `refused`, for as long as the error says, but no longer than `longest`; without words of it for `backoff`
+        seconds, doubled with each refusal."""
+        asked = limited_for(*headers_and_text(error)) or backoff * 2.0 ** min(self.refusals, 60)
+        self.refused(sent, min(asked, longest))
 
     def refuses_all(self, count: int, seconds: float) -> bool:
         """Whether it has refused more than so many requests, for at least so long, since it has answered one."""

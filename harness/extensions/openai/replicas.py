@@ -32,10 +32,13 @@ WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_len
 Mistral's and LM Studio's."""
 _HEADERS = ("OPENAI_CUSTOM_HEADERS", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")
 """Variables that the package `openai` sends with every request, wherever it goes."""
+_SUMS = ("retries", "failures", "rate_limited", "batches")
 _RETRY_AFTER = 30.0  # seconds after which one request tries an unhealthy server
 _numbers = count()
 _REMEMBERED = 1024
 """Answers of a server that are remembered, for requests that wait behind them."""
+Asked = tuple[str, Mapping[str, Any]]
+"""A request, before it is written for a server: its id, and its body."""
 _log = logging.getLogger(__name__)
 
 
@@ -153,11 +156,12 @@ class Replica:
         window, asked = self.limits.get(model), body.get("max_tokens")
         return 0 if self.bounds_replies and window and type(asked) is int and asked >= window else None
 
-    async def post(self, path: str, body: Any, timeout: float) -> object:
+    async def post(self, path: str, body: Any, timeout: float, asked: Asked = ("", {})) -> object:
         """The JSON that the server answers. Raises what the client raises, and `TimeoutError`.
 
         A server works on a few requests at once, and the others wait in their order. So the time runs from when a
-        request that was sent before this one was answered last: until then this one may have waited.
+        request that was sent before this one was answered last: until then this one may have waited. `asked` is what
+        was written for this server as `body`.
         """
         loop = asyncio.get_running_loop()
         number, sent = next(self._sent), loop.time()
@@ -191,6 +195,10 @@ class Replica:
         self._answered.append((number, loop.time()))
         check_id(f"{self._id}-{number}", data.get("id") if isinstance(data, dict) else None)
         return data
+
+    async def close(self) -> None:
+        """Release the connections."""
+        await self.client.close()
 
     def mark_healthy(self) -> None:
         """It answers."""
@@ -254,9 +262,12 @@ class Replicas:
     def all_unhealthy(self) -> bool:
         return all(one.unhealthy for one in self.all)
 
-    def report(self) -> list[Facts]:
-        """Each server's."""
-        return [one.report() for one in self.all]
+    def report(self) -> Facts:
+        """Sums; of several servers also what each reports."""
+        each = [one.report() for one in self.all]
+        sums = {name: sum(one.get(name, 0) for one in each) for name in _SUMS}
+        several = {"replicas": each} if len(each) > 1 else {}
+        return {**{name: total for name, total in sums.items() if total or name in _SUMS[:2]}, **several}
 
 
 def as_json(data: Any) -> Any:
@@ -265,6 +276,19 @@ def as_json(data: Any) -> Any:
         with contextlib.suppress(ValueError, RecursionError):
             return json.loads(data)
     return joined(data) if isinstance(data, str) and is_stream(data) else data
+
+
+def endpoints(urls: str | list[str] | None) -> str | list[str] | None:
+    """The bases of addresses: people paste an endpoint's whole address. Raises `SetupError` for what is none, or is
+    there twice."""
+    if urls is None or isinstance(urls, str):
+        return urls if urls is None else endpoint(urls)
+    bases = [endpoint(url) for url in urls]
+    if not bases or len(set(bases)) < len(bases):
+        hint = "Each address is one server; leave base_url out for OpenAI's own."
+        addresses = ", ".join(map(public, bases)) or "none"
+        raise SetupError(f"base_url must be different addresses, found {addresses}", hint=hint)
+    return bases
 
 
 def endpoint(url: Any) -> str:
@@ -279,20 +303,6 @@ def endpoint(url: Any) -> str:
         found = url.rpartition("@")[2]
         raise SetupError(f"base_url: {found!r:.100} has no http:// or https:// before it", hint=f"http://{found:.100}")
     return url.rstrip("/").removesuffix("/completions").removesuffix("/chat")
-
-
-def endpoints(urls: str | list[str] | None) -> str | list[str] | None:
-    """What `base_url` says, each address as its base: people paste the whole address of the endpoint. Raises
-    `SetupError` for what are not different addresses."""
-    if urls is None or isinstance(urls, str):
-        return urls if urls is None else endpoint(urls)
-    bases = [endpoint(url) for url in urls]
-    if not bases or len(set(bases)) < len(bases):
-        hint = "Each address is one server; leave base_url out for OpenAI's own."
-        raise SetupError(
-            f"base_url must be different addresses, found {', '.join(map(public, bases)) or 'none'}", hint=hint
-        )
-    return bases
 
 
 def public(url: str) -> str:

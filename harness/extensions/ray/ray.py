@@ -89,6 +89,10 @@ class Ray(Executor, NeedsApproval):
         if person is not None:
             message = f"{person} answers in a terminal, which workers of a Ray cluster do not have"
             raise SetupError(message, hint="Give --executor local.")
+        collecting = next((engine.model for engine in plan.engines.values() if engine.collects), None)
+        if collecting is not None:
+            message = f"{collecting} answers in batches of all episodes, which one process has to hold open"
+            raise SetupError(message, hint="Give --executor local: it only waits for the provider.")
         worker_class(package(), self.needs)
 
     async def play(self, work: Work) -> None:

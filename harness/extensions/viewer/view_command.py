@@ -35,6 +35,9 @@ def view(options: argparse.Namespace) -> int:
         if (root / META).is_file():
             root = root.resolve().parent  # what is played on is a run beside this one
         model = engine_of(options)  # a mistake in it is said now, and not in the page
+        if model is not None and model.collects:
+            message = f"{model.model} answers in batches, and a reader of the page would wait for hours"
+            raise SpecError(message, place=Place("--model_args"), hint="Leave batch out.")
         if model is None and options.max_calls is not None:
             raise SpecError(
                 "no model is asked, so that there is nothing to bound", place=Place("--max_calls"), hint="Add --model."

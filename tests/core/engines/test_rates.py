@@ -16,6 +16,7 @@ from harness.engines.mock import Mock
 from harness.engines.rate import Rate
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
 from tests.conftest import request
+from tests.helpers.collector import Collector
 from tests.helpers.skipped_time import skipping
 from tests.helpers.toy import results, run
 
@@ -113,3 +114,18 @@ def test_prices_stand_in_the_users_own_configuration(tmp_path: Path, monkeypatch
     (tmp_path / "config" / "prices.yaml").write_text("mock: 3\n")
     with pytest.raises(SetupError, match="the price of mock must be"):
         run(tmp_path / "r", engine, max_cost=0.2)
+
+
+def test_replies_in_batches_cost_the_share_that_the_configuration_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waves of twenty replies, of half a cent each: the budget ends the run after the first."""
+    monkeypatch.setenv("HARNESS_CONFIG_DIR", str(tmp_path / "config"))
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "prices.yaml").write_text("mock: {input: 100, output: 1000, batch: 0.5}\n")
+    engine = Collector(billed)
+    done = run(tmp_path / "whole", engine, max_cost=0.31)
+    assert len(done.scores) == 8 and engine.sizes() == [20, 20, 20]
+    with pytest.raises(BudgetReachedError, match=r"max_cost 0\.1 is reached"):
+        run(tmp_path / "cut", engine, max_cost=0.1)
+    assert engine.sizes()[3:] == [20]

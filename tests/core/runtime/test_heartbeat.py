@@ -162,3 +162,10 @@ def test_on_a_terminal_the_bar_has_it(capsys: pytest.CaptureFixture[str], monkey
         logging.getLogger("harness.x").info("toy: 0/8 episodes, 3 calls", extra={"counts": "3 calls"})
         shown = capsys.readouterr().err
     assert "3 calls" in shown and "0/8 episodes," not in shown
+
+
+def test_a_line_says_what_engines_wait_for() -> None:
+    waiting = ["", "batch_7: in_progress, 12/40 requests"]
+    heart = Heartbeat("toy · m", {}, 3, Usage(), lambda: 1.0)
+    heart.waiting_for = lambda: waiting
+    assert heart.counts() == "0 of 0 calls answered, batch_7: in_progress, 12/40 requests"

@@ -149,3 +149,9 @@ def test_a_model_is_configured_only_where_readers_may_play(results: Path, capsys
     assert code == 2 and "--model" in err and "Did you mean mock?" in err
     code, _, err = invoke(capsys, "view", str(results), "--what_if", "--max_calls", "3")
     assert code == 2 and "--max_calls: no model is asked" in err and "Add --model." in err
+
+
+def test_a_model_that_answers_in_batches_is_refused(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = ("--model", "openai", "--model_args", "model=m,batch=true")
+    code, _, err = invoke(capsys, "view", str(results), "--what_if", *model)
+    assert code == 2 and "m answers in batches" in err and "Leave batch out." in err
