@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-MOST = 19_300
+MOST = 19_700
 """Lines of ours that the main command may load with a mock model.
 
 What a plain run needs: rules for replies in many more styles, shares of turns that were read, and approvals of what a
 spec sends took 1,500 lines; what a run says of replies like those of this mock, none of which is read, 500.
 What only a mistake, a call of a tool in text, thinking or another one's extension needs is loaded with it."""
-MOST_OF_THREE_KEYS = 23_900
+MOST_OF_THREE_KEYS = 24_300
 """The same for a spec of three keys: a data set's task, one agent, and all else as the task proposes it."""
 LOADED = """
 import contextlib, io, json, sys
@@ -53,7 +53,7 @@ def test_the_main_command_loads_little(tmp_path: Path) -> None:
 def test_help_loads_next_to_nothing() -> None:
     files = loaded("--help")
     assert {file.parts[1] for file in files if len(file.parts) > 2} <= {"api", "cli", "plugins", "runtime"}
-    assert sum(len((ROOT / file).read_text("utf-8").splitlines()) for file in files) <= 1_850
+    assert sum(len((ROOT / file).read_text("utf-8").splitlines()) for file in files) <= 1_900
 
 
 def test_a_spec_of_three_keys_imports_what_its_task_needs(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def test_a_prompt_that_fits_no_slot_says_how_slots_share_the_context() -> None:
 def test_a_run_at_a_server_that_hangs_names_the_option(tmp_path: Path) -> None:
     with FakeOpenAI(faults=lambda body: hang) as server:
         fields = {"timeout": 0.2, "max_retries": 0}
-        with pytest.raises(UserError, match="--max_concurrency"):
+        with pytest.raises(UserError, match="max_concurrency"):
             run_of(server, tmp_path / "r", fields=fields)
 
 
