@@ -124,7 +124,12 @@ def readable(tables: Sequence[Table], options: argparse.Namespace) -> list[Table
     if options.format in ("csv", "json", "html"):
         return list(tables)
     candidates = [table for table in tables if options.figures or not table.is_data]
-    empty = [table for table in candidates if all(cell.value is None for row in table.rows for cell in row.cells)]
+    # One whose numbers are left out since replies were not read says why.
+    empty = [
+        table
+        for table in candidates
+        if all(cell.value is None and not cell.unread for row in table.rows for cell in row.cells)
+    ]
     for table in empty:
         print(f"skipped empty table: {table.title}", file=sys.stderr)
     return [table for table in candidates if table not in empty]

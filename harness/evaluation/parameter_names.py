@@ -41,7 +41,9 @@ def use_parameter_names(error: UserError, parameters: Collection[str], flags: Co
         return in_python(text, parameters, flags)
 
     if error.place is not None and error.place.file.startswith("--"):
-        error.place = replace(error.place, file=renamed(f"{error.place.file}:")[:-1])
+        option, _, value = error.place.file[2:].partition(" ")
+        whole = f"overrides=[{value!r}]" if option == "set" and value else renamed(f"{error.place.file}:")[:-1]
+        error.place = replace(error.place, file=whole)
     error.message = renamed(error.message)
     error.hint = error.hint and renamed(error.hint)
     error.args = (error.message, *error.args[1:])

@@ -25,6 +25,8 @@ ELSEWHERE = {
     *("discussion_space", "teams/software", "teams/two_agents"),
     # judged by a script that is no judge
     "judged",
+    # for a small model: docs/how-to/tiny.md has its floor, its ceiling and what one reaches
+    "tiny",
     # of planted faults: what is compared is not players
     *(
         "studies/coordinator",

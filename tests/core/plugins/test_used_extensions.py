@@ -134,7 +134,7 @@ def test_a_run_whose_metric_is_gone_prints_the_others(
     package: Path, tables: str, headline: str, capsys: Capture
 ) -> None:
     bring(package, {"metrics/length.py": METRIC})
-    head = f"metrics: [score, length], headline: {{metric: {headline}}}"
+    head = f"metrics: [score, length], headline: {{metric: {headline}, min_read: 0}}"
     spec = f"{{extends: arithmetic, name: loud, {head}, tables: {tables}}}"
     Path("loud.yaml").write_text(spec)
     assert play("r") == 0, capsys.readouterr().err

@@ -250,7 +250,7 @@ def test_a_protocol_with_calls_of_its_own_is_told_once(calls: str) -> None:
         (["reply_via=tool_calls", "structured_output=true"], "calls tools"),
         (
             ["reply_via={few: tool_calls}", "agents.few={policy: calculator, count: 1}"],
-            "--set reply_via={few: tool_calls}: a policy plays 'few': it calls no tools\n  Leave it out, or",
+            "overrides=['reply_via={few: tool_calls}']: a policy plays 'few': it calls no tools\n  Leave it out, or",
         ),
     ],
 )

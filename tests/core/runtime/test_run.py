@@ -195,7 +195,7 @@ def test_tables_may_change_and_reports_show_the_new_ones(tmp_path: Path) -> None
 
 
 def test_a_table_that_cannot_be_made_is_refused_before_anything_is_played(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=r"--set tables.*unknown label 'sets'. Did you mean agents"):
+    with pytest.raises(SpecError, match=r"overrides=.*tables.*unknown label 'sets'. Did you mean agents"):
         run(tmp_path / "r", overrides=("tables=[{title: T, rows: sets, metrics: agreed}]",))
     assert not (tmp_path / "r").exists()
 

@@ -188,7 +188,7 @@ def test_it_ends_the_run_which_resumes_to_the_same_results(tmp_path: Path, capsy
 def test_a_model_that_is_read_runs_to_its_end(tmp_path: Path) -> None:
     run = dpbench(tmp_path / "run", Mock(function=good), stop_unless={"parsed": 1, "answered": 1, "complete": 1})
     assert run.meta["status"] == "finished"
-    with pytest.raises(RunStoppedError, match=r"fewer than 50 % .--stop_unless complete=50%"):
+    with pytest.raises(RunStoppedError, match=r"fewer than 50 % .stop_unless='complete=50%'"):
         dpbench(tmp_path / "cut", Mock(function=cut_off), stop_unless={"complete": 0.5})
 
 

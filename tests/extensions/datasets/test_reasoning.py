@@ -252,7 +252,7 @@ def test_programs_run_only_with_permission(tmp_path: Path) -> None:
     overrides = [f"task.data_files={file}"]
     with pytest.raises(SetupError, match="HumanEval runs programs that models wrote") as caught:
         harness.evaluate("humaneval", Mock(text=RIGHT), overrides=overrides, output_path=tmp_path / "no")
-    assert "--allow_code_execution" in str(caught.value) and not (tmp_path / "no").exists()
+    assert "allow_code_execution=True" in str(caught.value) and not (tmp_path / "no").exists()
     run = harness.evaluate(
         "humaneval", Mock(text=RIGHT), overrides=overrides, output_path=tmp_path / "run", allow_code_execution=True
     )

@@ -189,7 +189,7 @@ def test_states_have_coordinates_and_names_that_moves_use() -> None:
     hand, legal = seen("oh_hell", 6)
     assert {*legal} <= {*hand.partition("Your hand: ")[2].partition("\n")[0].split()} and "Trick 1: Player-" in hand
     hand, _ = seen("hanabi(players=3)", 3)
-    assert "Player-0 (you), to move:\n  0: XX told " in hand and "Player-2:\n  0: " in hand
+    assert "Player-0 (you), to move:\n  0: XX, hints: " in hand and "Player-2:\n  0: " in hand
 
 
 def played(game: str, moves: int, seed: int = 0) -> tuple[Any, list[str], random.Random]:

@@ -240,7 +240,7 @@ def test_own_cards_of_hanabi_appear_nowhere() -> None:
     case = first(task)
     world = task.world(case, random.Random(0))
     hands = [
-        [re.findall(r"  \d: (\w\w) told", hand) for hand in text.split("Player-")[1:]]
+        [re.findall(r"  \d: (\w\w), hints", hand) for hand in text.split("Player-")[1:]]
         for text in (world.observation(agent)["state"] for agent in case.agents)
     ]  # of each player: what it sees of its own hand, of the next player's, of the one after it
     assert all(seen[0] == ["XX"] * 5 and "XX" not in seen[1] + seen[2] for seen in hands)

@@ -56,7 +56,7 @@ def toy(path: str | None = "./greet") -> dict[str, Any]:
 
 def test_a_spec_with_programs_needs_consent(project: Project, tmp_path: Path) -> None:
     model = Mock(text="a")
-    with pytest.raises(SetupError, match=r"runs \./greet \(models: mine\)\n.*--allow_code_execution"):
+    with pytest.raises(SetupError, match=r"runs \./greet \(models: mine\)\n.*allow_code_execution=True"):
         harness.evaluate(toy(), model, project=project, output_path=tmp_path / "no")
     assert not (tmp_path / "no").exists()
     run = harness.evaluate(toy(), model, project=project, output_path=tmp_path / "yes", allow_code_execution=True)

@@ -134,7 +134,7 @@ def test_a_solver_mends_its_program_by_what_the_checker_prints(tmp_path: Path) -
 
 
 def test_a_spec_with_this_engine_needs_consent(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="--allow_code_execution"):
+    with pytest.raises(SetupError, match="allow_code_execution=True"):
         play(tmp_path, Solver(), allow_code_execution=False)
 
 
