@@ -8,8 +8,11 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy
 import pytest
+from open_spiel.python.egt import alpharank
 
+from harness.extensions.games.tournaments.cycles import alpha_rank
 from harness.extensions.games.tournaments.ratings_model import ELO
 from harness.tables import CorpusRecord, EpisodeScore, Table, TableSpec, build
 from tests.extensions.games.test_table_ratings import METRICS, shown
@@ -108,3 +111,25 @@ def test_every_game_of_a_matrix_weighs_the_same_and_a_note_says_so() -> None:
     apart = made([*go, *chess], rows="game")
     by_game = {tuple(row.names): row.cells[0].value for row in apart.rows}
     assert by_game["go", "A"] > 1600 and by_game["chess", "A"] < 1400
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_alpha_rank_is_that_of_openspiel(seed: int) -> None:
+    shares = numpy.random.default_rng(seed).integers(0, 5, (4, 4)) / 4
+    shares = numpy.where(numpy.tri(4, k=-1, dtype=bool), 1 - shares.T, shares)
+    numpy.fill_diagonal(shares, 0.5)
+    _, _, expected, _, _ = alpharank.compute([shares], use_inf_alpha=True, inf_alpha_eps=0.01)
+    assert alpha_rank(shares) == pytest.approx(expected, abs=1e-8)
+
+
+def test_wins_that_go_round_are_said_with_alpha_rank() -> None:
+    games = [
+        episode(f"{one}{i}", f"{one} vs {other}", seats if i % 2 else seats[::-1])
+        for one, other in ("AB", "BC", "CA", "AD", "BD", "CD")
+        for i in range(12)
+        for seats in [[(one, float(i % 6 < 5)), (other, 0.5)]]
+    ]
+    [note] = [note for note in made(games).notes if note.startswith("Wins go round in a circle")]
+    assert "(A, B, C: each won more than half against the next)" in note
+    assert "33 %" in note or "32 %" in note
+    assert not [note for note in made(tournament(1, deals=40)).notes if note.startswith("Wins go round")]

@@ -12,6 +12,7 @@ from typing import Final
 from harness.tables import stats
 from harness.tables.table import Cell, Column, NumberForm
 
+from .cycles import alpha_rank, cycle, shares_of_points
 from .ratings_model import ELO, MAX_SIDES, Setting, Strengths, fit, islands
 from .ratings_sequential import Update, played
 from .results import Game, RatedGames
@@ -230,8 +231,24 @@ def _notes(
             "Rank: the ranks that a contestant may have, given which differ significantly (p < 0.05 after Holm's "
             f"correction for {pairs})."
         )
+    yield from _circle(part, names, used)
     if any(len(game.returns) > 2 for game in used):
         yield "Wins: first places; draws: first places that are shared."
+
+
+def _circle(part: RatedGames, names: Sequence[str], games: Sequence[Game]) -> Iterable[str]:
+    """Wins that go round, with α-rank."""
+    found = shares_of_points((game.standing for game in games), names)
+    if found is None or (circle := cycle(*found)) is None:
+        return
+    shares, _ = found
+    three = ", ".join(part.names(names[i]) for i in circle)
+    ranked = sorted(zip(alpha_rank(shares), names, strict=True), reverse=True)
+    listed = [f"{part.names(name)} {100 * share:.0f} %" for share, name in ranked if share >= 0.005]
+    yield (
+        f"Wins go round in a circle ({three}: each won more than half against the next), which a rating cannot say. "
+        f"α-rank, the share of time that each is on top: {', '.join(listed)}."
+    )
 
 
 def _seat_notes(found: Strengths, games: Sequence[Game]) -> Iterable[str]:
