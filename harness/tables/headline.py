@@ -199,6 +199,10 @@ class HeadlineSpec:
         return [score for score in scores if score.model not in unread]
 
 
+_PLAYERS = ("model", "contestant")
+"""Labels of rows and columns that say who played."""
+
+
 def marked(entry: TableSpec, table: Table, scores: Iterable[EpisodeScore], unread: Iterable[str]) -> Table:
     """A table with its cells of unread models marked, and a note on the mark.
 
@@ -218,7 +222,8 @@ def marked(entry: TableSpec, table: Table, scores: Iterable[EpisodeScore], unrea
 
     def is_unread(row: Row, column: Column) -> bool:
         labels = {**row.key, **column.key}
-        return text(labels["model"]) in names if "model" in labels else bool(found)
+        who = next((labels[name] for name in _PLAYERS if name in labels), None)
+        return bool(found) if who is None else text(who) in names
 
     rows = [
         row
@@ -234,7 +239,7 @@ def marked(entry: TableSpec, table: Table, scores: Iterable[EpisodeScore], unrea
     ]
     done = replace(table, rows=tuple(rows))
     if not done.unread:
-        return table
+        return done
     listed = ", ".join(found)
     note = f"{UNREAD} too few turns were parsed for these numbers to say anything of {listed}."
     return replace(done, notes=(*done.notes, note))

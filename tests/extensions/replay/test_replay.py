@@ -36,10 +36,12 @@ def dice() -> Any:
 
 
 def moves(folder: Path) -> list[Any]:
-    """All moves and ends of a run, without what processes counted."""
+    """All moves and ends of a run, without what processes counted, and without who was asked for each reply."""
     lines = []
     for _, line in storage.lines(folder / "journal.jsonl"):
         if line["k"] in ("move", "end"):
+            for call in line.get("calls", ()):
+                call.pop("request_digest", None)
             lines.append({key: value for key, value in line.items() if key not in ("asked", "crc", "engine")})
     return sorted(lines, key=lambda line: json.dumps(line, sort_keys=True))
 
