@@ -289,9 +289,9 @@ def problems(value: Any, hint: Any) -> Iterator[tuple[ValuePath, str]]:
 def schema_problems(value: Any, shape: Schema) -> Iterator[tuple[ValuePath, str]]:
     """What is wrong with plain data by a JSON Schema, as `problems` says it."""
     errors = [*_validator()(shape).iter_errors(value)]
-    of_other_type = [error.absolute_path for error in errors if error.validator == "type"]
+    of_other_type = {tuple(error.absolute_path) for error in errors if error.validator == "type"}
     for error in errors:
-        if error.validator != "type" and error.absolute_path in of_other_type:
+        if error.validator != "type" and tuple(error.absolute_path) in of_other_type:
             continue  # what is no integer is neither too small
         from harness.plugins.explain_errors import explain_errors
 
