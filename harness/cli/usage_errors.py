@@ -18,7 +18,7 @@ MISSING = "the following arguments are required: "
 def unknown_option(name: str, options: Sequence[str]) -> str:
     """What to say of an option that a command does not have. `options`: those that it has."""
     bare = name.removeprefix("--")
-    advice = new_word(name, options, OPTIONS) or of_option(bare) or bringer(bare, "options", "lists")
+    advice = new_word(name, options, OPTIONS) or bringer(bare, "options", "lists") or of_option(bare)
     if advice is None:
         long_options = [option for option in options if option.startswith("--")]
         close = " or ".join(difflib.get_close_matches(name, long_options, n=3, cutoff=0.65))

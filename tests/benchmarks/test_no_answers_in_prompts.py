@@ -26,6 +26,8 @@ from tests.helpers import shipped
 
 THE_PAPERS = ("agentsnet/", "dpbench/")
 """Sets that print the papers' examples word for word, or rephrase them."""
+SOLVED = ("world/tiny",)
+"""Sets whose conversations begin with solved questions, as turns: other questions than those that are asked."""
 CUE = re.compile(
     r"(?:such as|like this|for example|(?<!looks )like|e\.g\.)[:,]?[ \t]*\n?[ \t]*([^\n]{1,200})", re.IGNORECASE
 )
@@ -127,7 +129,7 @@ def test_no_prompt_of_a_shipped_spec_states_an_answer(name: str) -> None:
     for condition, case in distinct(name):
         for turn in turns_of(condition, case):
             for group in condition.groups:
-                if group.prompts.name.startswith(THE_PAPERS):
+                if group.prompts.name.startswith((*THE_PAPERS, *SOLVED)):
                     continue
                 for text in texts(turn, group.prompts):
                     if (key := (group.prompts.name, turn.name, re.sub(r"\d+", "0", text))) not in looked_at:

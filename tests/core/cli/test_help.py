@@ -20,7 +20,8 @@ from tests.helpers.commands import ROOT, invoke
 from tests.helpers.fake_openai import FakeOpenAI
 
 EXAMPLES = {name: one.value.get("examples", ()) for name, one in offers("commands").items()}
-SERVER = "base_url=http://localhost:8000/v1,model=Qwen/Qwen3-8B"
+ADDRESS = "http://localhost:8000/v1"
+SERVER = f"base_url={ADDRESS},model=Qwen/Qwen3-8B"
 GROUPS = ["what to run", "model", "judge", "limits", "output", "more"]
 [COMMANDS] = [action.choices for action in parser()._actions if isinstance(action.choices, dict)]
 
@@ -79,8 +80,9 @@ def test_every_example_runs_as_it_stands(
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.chdir(tmp_path)
     with FakeOpenAI(answer) as fake:
-        for line in [line for lines in EXAMPLES.values() for line in lines]:
-            words = shlex.split(line.replace(SERVER, f"base_url={fake.url},model=fake"))[1:]
+        for example in [line for lines in EXAMPLES.values() for line in lines]:
+            line = example.replace(SERVER, f"base_url={fake.url},model=fake").replace(ADDRESS, fake.url)
+            words = shlex.split(line)[1:]
             if words[0] == "view":
                 serve(words)
                 continue

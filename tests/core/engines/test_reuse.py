@@ -189,7 +189,7 @@ def test_calls_that_conditions_share_are_taken_too(tmp_path: Path) -> None:
     assert numbers(done) == numbers(alone) and 0 < player.calls < whole.calls
 
 
-def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_takes_the_calls_of_earlier_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from harness.cli import main
 
     command = ["eval", "--spec", "agentsnet_quick", "--model", "mock", "--model_args", "text=x", "--set"]
