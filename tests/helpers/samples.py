@@ -111,8 +111,10 @@ class Samples:
             for item in items:
                 if isinstance(item, pytest.Function) and getattr(item.obj, "is_hypothesis_test", False):
                     item.add_marker("slow")
-            # Slow tests of the engine run in its own group, where vLLM is installed.
-            items[:] = [item for item in items if item.get_closest_marker("vllm") is None]
+            # Slow tests of these engines run in their own groups, where their packages are installed.
+            items[:] = [
+                item for item in items if not (item.get_closest_marker("vllm") or item.get_closest_marker("tiny"))
+            ]
         if share := os.environ.get("SLOW_TESTS"):
             which, parts = map(int, share.split("/"))
             items[:] = [

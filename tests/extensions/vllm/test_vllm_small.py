@@ -23,6 +23,7 @@ PAIRS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", sorted({*FAMILIES} - {"agentsnet"}))  # which test_vllm_agentsnet plays whole
 def test_a_spec_of_the_family_is_played_and_read(family: str, small_engine: Driven, tmp_path: Path) -> None:
     spec, overrides = FAMILIES[family]
