@@ -67,6 +67,7 @@ def test_the_card(card: dict[str, Any]) -> None:
     assert 4 < card["token_characters"] < 7
 
 
+@pytest.mark.slow
 def test_what_it_says_is_so(address: str) -> None:
     """The same by another client: stops, lengths, seeds, a template without tools."""
     whole = ask(address, max_tokens=40).choices[0].message.content
@@ -79,6 +80,7 @@ def test_what_it_says_is_so(address: str) -> None:
     assert bare.usage.prompt_tokens == offered.usage.prompt_tokens
 
 
+@pytest.mark.slow
 def test_a_spec_with_tools_is_refused(
     address: str, card: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,6 +36,7 @@ def test_a_spec_of_the_family_is_played_and_read(family: str, small_engine: Driv
         assert run.scores[0].numbers["score"] == 1, "the model passes a word on, which random weights do not"
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on_to_the_same_replies(small_engine: Driven, tmp_path: Path) -> None:
     more = (*SHORT, "matrix.condition=[count, chain]")
     small_engine.play("tiny", tmp_path / "whole", *more, limit=1)
