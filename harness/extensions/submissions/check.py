@@ -90,7 +90,7 @@ def verify(
         sandbox: what confines programs that models wrote.
 
     Raises:
-        DataError: it is no run, it is not finished, or a journal is damaged.
+        DataError: it is no run, it is not finished, a journal is damaged, or there is no model to ask again.
         SpecError, PluginError: what its spec needs is not here.
     """
     claimed = load_unscored(folder, project)
@@ -98,6 +98,8 @@ def verify(
     ends, moves, batches = _journal(folder)
     verdict = Verification()
     plan, engines = _plan(claimed, project, moves, calls, seed)
+    if model is not None and calls and "model" not in engines:
+        raise DataError(f"no model under test played {folder}: there is nothing to ask again", hint="Leave --ask out.")
     verdict.differences += _other_inputs(claimed, plan)
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "again"

@@ -406,6 +406,10 @@ def test_from_one_machine_to_another(
     assert capsys.readouterr().out.startswith("r.zip: consistent\n")
     assert main(["verify", "r.zip", "--ask", "3"]) != 0
     assert "--model is missing" in capsys.readouterr().err
+    harness.evaluate("agentsnet_quick", output_path=tmp_path / "scripted", overrides=["matrix.problem=[consensus]"])
+    assert main(["verify", "scripted"]) == 0
+    assert main(["verify", "scripted", "--ask", "3", "--model", "mock"]) == 2
+    assert "no model under test played scripted" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
