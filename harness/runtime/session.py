@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import signal
+import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
@@ -29,8 +31,8 @@ class Session:
             if _is_in_loop():
                 off_thread: T = _in_thread(self._runner.run, work)
                 return off_thread
-            self._runner.get_loop()  # what takes time comes before the work, which then knows what to do on Ctrl-C
-            result: T = self._runner.run(work)
+            with _held_signals() as let_through:
+                result: T = self._runner.run(_after(let_through, work))
             return result
         finally:
             if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:  # Ctrl-C came before it began
@@ -69,6 +71,26 @@ class Session:
                 _in_thread(self._runner.close)
             else:
                 self._runner.close()
+
+
+@contextlib.contextmanager
+def _held_signals() -> Iterator[Callable[[], object]]:
+    """Hold back Ctrl-C, and what does the same, until the function that this yields is called: a loop that is only half
+    there cannot be closed, and work that has not begun cannot end in order. In other threads, which get no signals,
+    nothing is held."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: None
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+async def _after(first: Callable[[], object], work: Coroutine[Any, Any, T]) -> T:
+    first()
+    return await work
 
 
 def _is_in_loop() -> bool:
