@@ -14,6 +14,9 @@ Calls = list[dict[str, str]]
 ReadCalls = Callable[[str, Sequence[Facts]], tuple[str, Calls | None]]
 """(generated text, the tools that were offered) → (the text beside the calls, the calls or None)."""
 
+THOUGHT_FIELDS = ("reasoning_content", "reasoning")
+"""Where chat templates read the thought of an assistant's message."""
+
 _log = logging.getLogger(__name__)
 _TRY = {"name": "wait", "description": "Waits.", "parameters": {"type": "object", "properties": {}}}
 

@@ -39,7 +39,7 @@ from harness.extensions.vllm._vllm_requests import (
     scoring,
     try_request,
 )
-from harness.extensions.vllm._vllm_tools import ReadCalls, call_reader
+from harness.extensions.vllm._vllm_tools import THOUGHT_FIELDS, ReadCalls, call_reader
 from harness.extensions.vllm.background import in_background
 from harness.extensions.vllm.load import Listener, Load, listen_only
 from harness.storage.redaction import without_secrets
@@ -338,6 +338,8 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
         calls = None
         if request.tools and self._read_calls is not None:
             text, calls = self._read_calls(text, request.tools)
+        # The thought that led to calls is part of the conversation until they are answered; templates name it so or so.
+        thought = dict.fromkeys(THOUGHT_FIELDS) if calls and reasoning else None
         self._counts["requests"] += 1
         self._counts["output_tokens"] += len(reply.token_ids)
         return Completion(
@@ -349,6 +351,7 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
             cached_tokens=getattr(output, "num_cached_tokens", None),
             latency=time.perf_counter() - start,
             tool_calls=calls,
+            provider_fields=thought and {"model": self.model, "message": thought},
         )
 
     async def loglikelihood(self, request: LikelihoodRequest) -> Completion:

@@ -11,7 +11,7 @@ from harness.api import Thread
 from harness.engines.likelihoods import Continuation, LikelihoodRequest
 from harness.runtime.runner import BudgetReachedError
 from tests.conftest import Driven
-from tests.helpers.small_families import FAMILIES, SHORT, check_played, moves, replies
+from tests.helpers.small_families import FAMILIES, SHORT, check_played, families, moves, replies
 
 pytestmark = pytest.mark.vllm
 PAIRS = (
@@ -24,7 +24,7 @@ PAIRS = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", sorted({*FAMILIES} - {"agentsnet"}))  # which test_vllm_agentsnet plays whole
+@families
 def test_a_spec_of_the_family_is_played_and_read(family: str, small_engine: Driven, tmp_path: Path) -> None:
     spec, overrides = FAMILIES[family]
     run = small_engine.play(spec, tmp_path / "run", *SHORT, "structured_output=true", *overrides, limit=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ import pytest
 from harness.api import Thread
 from harness.api.errors import SetupError
 from harness.engines.chat_tokens import ChatTokens
+from harness.extensions.vllm._vllm_reasoning import vllm_parser
 from harness.extensions.vllm._vllm_tools import call_reader
-from harness.runtime._tool_calls import messages_of
+from harness.extensions.vllm.vllm import VLLM
+from harness.runtime._tool_calls import extended, messages_of
 from tests.conftest import Driven, request
 from tests.helpers.tiny_model import make_tokenizer
 
@@ -25,7 +28,9 @@ pytestmark = [
 HERMES = (
     "{% if tools %}<|im_start|>system\nTools:{% for tool in tools %}\n{{ tool | tojson }}{% endfor %}"
     "<|im_end|>\n{% endif %}"
-    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}"
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
+    "{% if message.reasoning_content %}<think>{{ message.reasoning_content }}</think>{% endif %}"
+    "{{ message['content'] }}"
     "{% for call in message['tool_calls'] or [] %}<tool_call>\n"
     '{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}'
     "\n</tool_call>{% endfor %}<|im_end|>\n{% endfor %}"
@@ -112,3 +117,25 @@ def test_the_engine_reads_what_its_model_calls_and_goes_on_behind_the_answers(vl
         thread.add("tool", "sent", tool_call_id=call["id"])
     plain = vllm_engine.run(vllm_engine.engine.complete(replace(asking, id="again", constraint=None)))
     assert plain.input_tokens > (answer.input_tokens or 0) and plain.tool_calls is None
+
+
+def test_the_thought_before_a_call_is_in_the_next_prompt(vllm_engine: Driven, tokenizer: Any, tiny_model: Path) -> None:
+    """As servers want it, and as the templates of reasoning models write it until the calls are answered."""
+    engine = vllm_engine.engine
+    assert isinstance(engine, VLLM)
+    without, parser = engine._chat, vllm_parser("deepseek_r1", tokenizer, str(tiny_model))
+    engine._chat = ChatTokens(tokenizer, reasoning=parser)
+    written = f"<think>It is my turn\\.</think>{re.escape(CALL)}"
+    asking = replace(request("Round 1.", constraint={"regex": written}, max_tokens=200), tools=(SEND,))
+    try:
+        answer = vllm_engine.run(engine.complete(asking))
+        thread = asking.thread
+        message = extended({"content": answer.text}, answer, len(thread.messages), engine.model)
+        thread.add("assistant", **message)
+        prompt = engine._chat.prompt(thread, "", [SEND])
+    finally:
+        engine._chat = without
+    assert (answer.text, answer.reasoning) == ("", "It is my turn.") and answer.tool_calls
+    assert f"<think>It is my turn.</think>{CALL}" in prompt.text
+    other = extended({"content": answer.text}, answer, len(thread.messages), "another model")
+    assert "reasoning_content" not in other and other["tool_calls"]
