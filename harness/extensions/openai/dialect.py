@@ -35,6 +35,19 @@ _NULL = re.compile(
     r"\bgot null\b|\bnone is not\b|valid string|\bnull\b.{0,40}?string|string.{0,40}?\bnull\b", re.IGNORECASE
 )
 
+# DeepSeek: "The `reasoning_content` in the thinking mode must be passed back to the API."; Kimi: "thinking is enabled
+# but reasoning_content is missing in assistant tool call message at index 2"; Gemini: "Function call is missing a
+# thought_signature in functionCall parts."
+_LACKED = {
+    name: re.compile(
+        rf"missing.{{0,40}}?\b{name}\b|\b{name}\b.{{0,80}}?(?:missing|passed back|required)", re.IGNORECASE
+    )
+    for name in ("reasoning_content", "thought_signature")
+}
+BLANK_THOUGHT = " "
+NO_SIGNATURE = "skip_thought_signature_validator"
+"""What Gemini's documentation names for calls that are not its own."""
+
 
 @dataclass
 class Dialect:
@@ -47,6 +60,9 @@ class Dialect:
         most_stops: how many stops it takes; None: as many as there are.
         fills: whether it refuses empty replies.
         beside_calls: the content of a message that has nothing but calls of tools.
+        thoughts: whether calls that came without a thought (a changed move, another model's turn) may get a blank one
+            where the server wants one.
+        wants: what it wants of such calls.
         leaves_out: fields of an assistant's message or of its calls that it has sent and does not take back, and
             keywords of a schema that it does not know.
     """
@@ -57,6 +73,8 @@ class Dialect:
     most_stops: int | None = None
     fills: bool = False
     beside_calls: str | None = None
+    thoughts: bool = True
+    wants: frozenset[str] = frozenset()
     leaves_out: frozenset[str] = frozenset()
     _renamed: bool = False
 
@@ -121,6 +139,10 @@ class Dialect:
                 self.beside_calls = self.empty_reply
         if beside and beside != {self.beside_calls}:
             return True
+        lacked = {name for name, says in _LACKED.items() if says.search(text)}
+        if self.thoughts and lacked and any(_lacks(one, name) for one in messages for name in lacked):
+            self.wants |= lacked
+            return True
         names = own_fields(messages) | bounds_of(sent)
         refused = {name for name in names if _not_taken(re.escape(name)).search(text)}
         self.leaves_out |= refused
@@ -155,6 +177,8 @@ class Dialect:
         """An assistant's message."""
         if self.leaves_out:
             message = without(message, self.leaves_out)
+        for name in self.wants:
+            message = _with_blank(message, name) if _lacks(message, name) else message
         if message["content"]:
             return message
         if message.get("tool_calls"):
@@ -169,6 +193,21 @@ def _not_taken(word: str) -> re.Pattern[str]:
     # max_completion_tokens"; Groq and Cerebras: "property 'messages.2.assistant.reasoning_content' is unsupported";
     # Mistral: {"loc": […, "assistant", "reasoning_content"], "msg": "Extra inputs are not permitted"}.
     return re.compile(rf"\b{word}\b.{{0,80}}?(?:{_NOT_TAKEN})|(?:{_NOT_TAKEN}).{{0,80}}?\b{word}\b", re.IGNORECASE)
+
+
+def _lacks(message: Mapping[str, Any], name: str) -> bool:
+    """Whether a message of an assistant calls tools without the field that a server may want of it."""
+    calls = message.get("tool_calls")
+    if message["role"] != "assistant" or not calls:
+        return False
+    return name not in message if name == "reasoning_content" else "extra_content" not in calls[0]
+
+
+def _with_blank(message: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    if name == "reasoning_content":
+        return {**message, name: BLANK_THOUGHT}
+    first, *others = message["tool_calls"]
+    return {**message, "tool_calls": [{**first, "extra_content": {"google": {name: NO_SIGNATURE}}}, *others]}
 
 
 def _is_empty(message: Mapping[str, Any]) -> bool:

@@ -130,7 +130,8 @@ class OpenAI(Batching, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey)
         )
         self._card: Card | None = read_card(self.card) if self.card else None
         # OpenAI's reasoning models know only the newer word.
-        self._dialect = Dialect(self.system, self.empty_reply, NEW if self.base_url is None else OLD)
+        word, thoughts = NEW if self.base_url is None else OLD, self.send_reasoning != "never"
+        self._dialect = Dialect(self.system, self.empty_reply, word, thoughts=thoughts)
         self._dialect.read(self._card)
         self._served = Served()
         self._ended: asyncio.Future[Exception] | None = None  # why the engine sends no more requests

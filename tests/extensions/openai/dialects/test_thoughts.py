@@ -23,6 +23,7 @@ import pytest
 
 import harness
 from harness import storage
+from harness.cli import main
 from harness.extensions.openai.wire import read_completion
 from tests.extensions.openai.dialects.play import ENGINE, errors, report
 from tests.helpers.fake_openai import Body, FakeOpenAI, Fault, chat, status
@@ -385,3 +386,32 @@ def test_fields_that_cannot_be_kept_are_left_out() -> None:
 def test_thoughts_are_read_wherever_a_server_keeps_them(message: Body, thought: str | None) -> None:
     answer = read_completion(chat(message), 0.1)
     assert (answer.text, answer.reasoning, answer.provider_fields) == ("7", thought, None)
+
+
+@pytest.mark.parametrize("name", ["DeepSeek", "Kimi", "Gemini"])
+def test_calls_of_another_model_have_a_blank_thought_where_one_is_wanted(tmp_path: Path, name: str) -> None:
+    """What-if with another model, in whose conversations stand calls that it did not make."""
+    plain, model = Thinker(Dialect("")), Thinker(DIALECTS[name], "B")
+
+    def refuse(body: Body) -> Fault | None:
+        for message in body["messages"]:
+            for call in message.get("tool_calls", ())[:1]:
+                whole = "extra_content" in call if name == "Gemini" else message.get("reasoning_content")
+                if not whole:
+                    return status(400, model.dialect.refusal)
+        return None
+
+    with FakeOpenAI(plain.answer) as first:
+        play(tmp_path / "run", first, "arithmetic", (*DEBATE, "protocol.rounds=3"))
+    with FakeOpenAI(model.answer, faults=refuse) as second:
+        run = str(tmp_path / "run")
+        episode = harness.load_run(run).scores[0].id
+        args = ",".join(f"{k}={v}" for k, v in {**ENGINE, "base_url": second.url}.items())
+        command = ["replay", run, "--episode", episode, "--from", "3", "--model", "openai", "--model_args", args]
+        assert main([*command, "--quiet", "--output_path", str(tmp_path / "again")]) == 0
+        bodies = second.bodies
+    assert errors(harness.load_run(tmp_path / "again")) == []
+    stood_in = [
+        body for body in bodies if '"skip_thought' in encoded(body) or '"reasoning_content": " "' in encoded(body)
+    ]
+    assert stood_in and len(stood_in) == len(bodies) - 1, "the first refusal is enough"
