@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.api.errors import SetupError
+
 _BIND, _THREADS, _CACHE = "VLLM_CPU_OMP_THREADS_BIND", "OMP_NUM_THREADS", "VLLM_CPU_KVCACHE_SPACE"
 
 
@@ -54,7 +56,13 @@ def choose(
 
     Returns:
         more engine arguments; variables for vLLM's processes.
+
+    Raises:
+        SetupError: the environment asks for batch invariance, of which vLLM's engine dies here at its first request.
     """
+    if environment.get("VLLM_BATCH_INVARIANT", "0") not in ("", "0"):
+        hint = "Unset it; on a CPU --model_args …,deterministic=true gives the same replies again."
+        raise SetupError("VLLM_BATCH_INVARIANT=1 needs a GPU: on a CPU vLLM dies of it at the first request", hint=hint)
     more: dict[str, Any] = {}
     variables: dict[str, str] = {}
     workers = math.prod(int(arguments.get(f"{kind}_parallel_size") or 1) for kind in ("tensor", "pipeline"))

@@ -159,3 +159,10 @@ def test_versions_outside_the_range_are_known() -> None:
     oldest, newest = RANGE
     assert not any(map(outside, (oldest, f"{oldest}.9", newest, f"{newest}.1+cu129")))
     assert all(map(outside, ("0.9.2", "0.19.1", "1.0.0", "0.99.0", "mine")))
+
+
+def test_batch_invariance_is_refused_where_the_engine_would_die_of_it() -> None:
+    with pytest.raises(SetupError, match="VLLM_BATCH_INVARIANT=1 needs a GPU") as caught:
+        choose({}, {"VLLM_BATCH_INVARIANT": "1"}, MACHINE)
+    assert "deterministic=true" in str(caught.value.hint)
+    assert choose({"model": "m"}, {"VLLM_BATCH_INVARIANT": "0"}, MACHINE) == (DEFAULT, {})
