@@ -30,6 +30,7 @@ from .trial import PLAYERS, Confinement, Player, Rehearsal, digests, finished, o
 CHECKS: Final = ("valid", "conformant", "no leak", "played", "floor and ceiling", "deterministic", "resumed", "cost")
 """The lines of a certificate, in order."""
 _NAMED: Final = 3
+_NO_PLAYER: Final = "neither a model nor a policy of its headline plays it"
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,15 @@ class Request:
 
     def load(self) -> Spec:
         """The spec. Raises `SpecError`."""
-        how = {"limit": self.limit, "seed": self.seed, "repeats": self.repeats}
-        return complete(spec.load(self.name, self.project, list(self.overrides), **how), self.project)
+        loaded = spec.load(
+            self.name,
+            self.project,
+            self.overrides,
+            limit=self.limit,
+            seed=self.seed,
+            repeats=self.repeats,
+        )
+        return complete(loaded, self.project)
 
 
 class _FailedError(Exception):
@@ -121,6 +129,7 @@ class _Trial:
         self.request, self.done, self.folder = request, done, folder
         self.runs: dict[Player, Run] = {}
         self.calls = 0
+        self.unready: str | None = None
         self.checks: Mapping[str, Callable[[], str]] = dict(
             zip(
                 CHECKS,
@@ -142,15 +151,23 @@ class _Trial:
         return Line(name, False, " ".join(why.split())[:1000])
 
     def plan(self, player: Player, model: Rehearsal | None = None) -> Plan | None:
-        """What a player plays. Raises as `plan_of`."""
-        return plan_of(self.request.load(), self.request.project, player, model)
+        """What a player plays, as `plan_of`; None also for a model where something is to be fitted to it before it can
+        play, `self.unready` then says what."""
+        plan = plan_of(self.request.load(), self.request.project, player, model)
+        if plan is not None and player == "stand-in":
+            try:
+                prepare(plan)
+            except UserError as error:
+                self.unready = error.message
+                return None
+        return plan
 
     def any_plan(self) -> Plan:
         """What somebody plays, a model if there is a place for one."""
         for player in reversed(PLAYERS):
             if (plan := self.plan(player)) is not None:
                 return plan
-        raise _FailedError("neither a model nor a policy of the headline plays it")
+        raise _FailedError(self.unready or _NO_PLAYER)
 
     # ------------------------------------------------------------------------------------ checks
 
@@ -199,8 +216,9 @@ class _Trial:
                 raise _FailedError(f"{why}: {failed[0].error}")
             players.append(f"{run.meta['model']} {len(run.scores)} episodes")
         if not self.runs:
-            raise _FailedError("neither a model nor a policy of the headline plays it")
-        return ", ".join(players)
+            raise _FailedError(self.unready or _NO_PLAYER)
+        note = f"; no model: {self.unready}" if self.unready else ""
+        return ", ".join(players) + note
 
     def ends(self) -> str:
         """Floor and ceiling of the headline, in the right order, with intervals that do not touch."""
@@ -272,7 +290,7 @@ class _Trial:
 
     def cost(self) -> str:
         """What an episode asks of a model in every seat."""
-        plan = self.plan("stand-in")
+        plan = plan_of(self.request.load(), self.request.project, "stand-in")
         if plan is None:
             run = next(iter(self.runs.values()), None)
             self.done.cost = {"episodes": len(run.scores) if run else 0, "calls": 0.0}

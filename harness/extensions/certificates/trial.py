@@ -24,8 +24,10 @@ from harness.extensions.stress.stand_in import PLAIN, StandIn
 from harness.runtime.options import Options
 from harness.storage import finished_episodes
 
-Player = Literal["floor", "ceiling", "stand-in"]
-PLAYERS: Final[tuple[Player, ...]] = ("floor", "ceiling", "stand-in")
+Player = Literal["floor", "ceiling", "baseline", "stand-in"]
+PLAYERS: Final[tuple[Player, ...]] = ("floor", "ceiling", "baseline", "stand-in")
+"""The spec's `baseline`, or the policies that it seats itself, play where its headline names neither floor nor
+ceiling."""
 _WRITTEN: Final = 0.2
 """Seconds after which the journal holds what was handed to it: twice what it promises."""
 
@@ -77,12 +79,17 @@ def plan_of(loaded: Spec, project: Project, player: Player, model: Rehearsal | N
     Raises:
         SpecError, PluginError: as `resolve.plan`.
     """
+    headline, own = loaded.get("headline", {}), loaded.get("baseline") is not None
     if player == "stand-in":
         plan = resolve.plan(loaded, project, (model or Rehearsal()).engine("stand-in"))
-        pooled = any(key.models() for key in plan.keys)
-        seated = any(group.policy is None for condition in plan.conditions for group in condition.groups)
-        return plan if pooled or seated else None
-    policy = loaded.get("headline", {}).get(player)
+        pooled = set().union(*(key.models() or () for key in plan.keys))
+        seated = {group.model for condition in plan.conditions for group in condition.groups}
+        return plan if "model" in pooled | seated else None
+    if player == "baseline":
+        if "floor" in headline or "ceiling" in headline:
+            return None
+        return resolve.plan(loaded, project) if own or plan_of(loaded, project, "stand-in") is None else None
+    policy = headline.get(player)
     if policy is None:
         return None
     return resolve.plan(resolve.with_baseline(loaded, policy, "headline", player), project)
