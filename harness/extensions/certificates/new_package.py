@@ -29,7 +29,8 @@ def finish(folder: Path, options: argparse.Namespace) -> Iterator[str]:
         if text.startswith(_EDITORS):  # names a file that only projects have
             path.write_text(text.partition("\n")[2], "utf-8")
     project = folder / "pyproject.toml"
-    project.write_text(project.read_text("utf-8").replace("__VERSION__", __version__), "utf-8")
+    needed = '"mas-eval-harness"'
+    project.write_text(project.read_text("utf-8").replace(needed, f'"mas-eval-harness>={__version__}"'), "utf-8")
     yield "pip install -e . pytest"
     yield "pytest"
     yield f"harness certify {module}"

@@ -49,7 +49,6 @@ def test_a_new_package_is_installed_tested_and_certified(tmp_path: Path, capsys:
         assert card["source"] == {"name": "my-bench", "version": "0.1.0"}
     [benchmark] = card["benchmarks"]
     assert benchmark["spec"] == "my_bench" and benchmark["options"]["limit"] == 5
-    assert benchmark["digests"]["packages"] == {"my_bench": "my-bench"}
 
 
 @pytest.mark.parametrize("kind", kinds())
@@ -68,7 +67,7 @@ def test_a_package_begins_with_a_task_of_any_kind(
     ("words", "message"),
     [
         pytest.param(("package",), "one word of small letters", id="no name"),
-        pytest.param(("package", "Bench"), "found Bench", id="capital"),
+        pytest.param(("package", "Bench"), "found 'Bench'", id="capital"),
         pytest.param(("package", "bench", "--kind", "worlds"), "Did you mean world?", id="kind"),
         pytest.param(("pakage", "bench"), "Did you mean package?", id="starter"),
         pytest.param(("package", "full"), "full exists and is not empty", id="full"),
@@ -88,4 +87,5 @@ def test_mistakes_are_one_line_and_leave_nothing(
         (tmp_path / file).write_text("mine")
     code, _, err = invoke(capsys, "new", *words)
     assert code == 2 and message in err and "Traceback" not in err
-    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == ["full", "full/notes.txt", "taken"]
+    left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
+    assert left == ["full", "full/notes.txt", "taken"]
