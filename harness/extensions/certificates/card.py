@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from harness import __version__, storage
 from harness.api.errors import DataError, Place
+from harness.plugins.parameters import schema_problems
 from harness.runtime.run_json import now
 
 from .certify import Certificate
@@ -21,6 +22,27 @@ BADGE: Final = "harness-badge.svg"
 FORMAT: Final = 1
 MAX_BYTES: Final = 1 << 22
 """Bytes of a card that is read."""
+_LINE: Final = {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}
+_BENCHMARK: Final = {
+    "type": "object",
+    "required": ["spec", "passed", "lines"],
+    "properties": {
+        "spec": {"type": "string", "maxLength": 500},
+        "passed": {"type": "boolean"},
+        "lines": {"type": "array", "maxItems": 100, "items": _LINE},
+    },
+}
+_SHAPE: Final = {
+    "type": "object",
+    "required": ["format", "harness", "date", "benchmarks"],
+    "properties": {
+        "format": {"const": FORMAT},
+        "harness": {"type": "string"},
+        "date": {"type": "string"},
+        "benchmarks": {"type": "array", "minItems": 1, "maxItems": 10_000, "items": _BENCHMARK},
+    },
+}
+"""What a register reads of a card, as JSON Schema."""
 _CHAR: Final = 6.6
 """Pixels of a character of the badge, on average."""
 _GREEN, _RED, _GRAY = "#2b7a3d", "#b3261e", "#444"
@@ -98,12 +120,10 @@ def read(raw: bytes, place: str) -> dict[str, Any]:
         DataError: they are no card of this format.
     """
     try:
-        data = json.loads(raw[: MAX_BYTES + 1]) if len(raw) <= MAX_BYTES else None
+        data = json.loads(raw) if len(raw) <= MAX_BYTES else None
     except (ValueError, RecursionError):
         data = None
-    some = data.get("benchmarks") if isinstance(data, dict) else None
-    names = [one.get("spec") for one in some if isinstance(one, dict)] if isinstance(some, list) else []
-    if data is None or data.get("format") != FORMAT or not names or not all(isinstance(name, str) for name in names):
+    if next(schema_problems(data, _SHAPE), None) is not None:
         hint = "`harness certify` writes cards."
         raise DataError(f"is no card of format {FORMAT}", place=Place(place), hint=hint)
-    return dict(data)
+    return dict(data or {})

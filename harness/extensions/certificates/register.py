@@ -164,10 +164,9 @@ def _certified(data: Mapping[str, Any], spec: str, place: str) -> None:
     if found is None:
         names = ", ".join(clean_name(one["spec"]) for one in data["benchmarks"])
         raise DataError(f"the card is about {names:.200}, not about {clean_name(spec)}", place=Place(place))
-    if found.get("passed") is not True:
-        lines = found.get("lines")
-        failed = [str(one.get("name")) for one in lines if one.get("passed") is not True] if lines else []
-        raise DataError(f"{clean_name(spec)} did not pass: {clean_name(', '.join(failed)):.200}", place=Place(place))
+    if not found["passed"]:
+        failed = ", ".join(line["name"] for line in found["lines"] if line.get("passed") is not True)
+        raise DataError(f"{clean_name(spec)} did not pass: {clean_name(failed):.200}", place=Place(place))
 
 
 def _name(spec: str) -> str:
