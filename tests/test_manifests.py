@@ -136,8 +136,10 @@ def test_manifests_name_what_is_there() -> None:
     for point in extension.POINTS:
         for name, offer in manifests.offers(point).items():
             if point in ("projects", "starters"):
-                assert (offer.extension.file.parent / offer.value).is_dir(), f"{point}.{name}"
-                continue
+                folder = offer.value["folder"] if isinstance(offer.value, dict) else offer.value
+                assert (offer.extension.file.parent / folder).is_dir(), f"{point}.{name}"
+                if folder == offer.value:
+                    continue
             values = offer.value.values() if point == "commands" else [offer.value]
             for value in values:
                 reference = value["run"] if isinstance(value, dict) else value

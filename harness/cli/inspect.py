@@ -28,7 +28,7 @@ def validate(options: argparse.Namespace) -> int:
     names = [*options.specs, *options.more] or [listed.name for listed in project.listing("specs")]
     failures = 0
     for name in names:
-        problems, inputs = _problems(name, options.overrides, project)
+        problems, inputs = problems_of(name, options.overrides, project)
         failures += bool(problems)
         verdict = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         print(f"{name}: {verdict if problems else 'ok'}")
@@ -39,8 +39,8 @@ def validate(options: argparse.Namespace) -> int:
     return 2 if failures else 0
 
 
-def _problems(name: str, overrides: list[str], project: Project) -> tuple[list[str], list[str]]:
-    """What is wrong with a spec, and what its tasks have read from the user's own files."""
+def problems_of(name: str, overrides: list[str], project: Project) -> tuple[list[str], list[str]]:
+    """(what is wrong with a spec, with the places; lines about what its tasks have read from the user's own files)."""
     try:
         loaded = spec.load(name, project, overrides)
         from harness.engines.mock import Mock

@@ -42,7 +42,7 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "abilities": "reference",
     "executors": "reference",
     "commands": {**_RUN, "options": "reference", "help": "text", "usage": "text", "examples?": "texts"},
-    "starters": "text",
+    "starters": ("text", {"folder": "text", "run": "reference"}),
     "lists": {**_RUN, "help": "text", "folders?": "texts by name"},
     "charts": {**_RUN, "help": "text"},
     "exports": "reference",
@@ -217,6 +217,10 @@ def checked(package: str, file: Path, distribution: str = OWN) -> Extension:
         if not (file.parent / folder / "harness.yaml").is_file():
             raise PluginError(f"projects.{name}: there is no harness.yaml in {folder!r}", place=place)
     for name, folder in points["starters"].items():
+        if isinstance(folder, dict):
+            if not (file.parent / folder["folder"]).is_dir():
+                raise PluginError(f"starters.{name}: there is no folder {folder['folder']!r}", place=place)
+            continue
         wanted = "harness.yaml" if name == "project" else "specs/__NAME__.yaml"
         if not (file.parent / folder / wanted).is_file():
             raise PluginError(f"starters.{name}: there is no {wanted} in {folder!r}", place=place)

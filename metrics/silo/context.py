@@ -55,7 +55,7 @@ class Context(Metric):
         return min(parts) if self.of == "min" else max(parts)
 
     def aggregate(self, numbers: Sequence[float]) -> Statistic:
-        if self.quantile is None:
+        if self.quantile is None or not numbers:
             return super().aggregate(numbers)
         ordered = sorted(numbers)
         at = self.quantile * (len(ordered) - 1)

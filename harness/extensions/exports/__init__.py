@@ -38,6 +38,7 @@ def export(
     overwrite: bool = False,
     repo: str | None = None,
     public: bool = False,
+    **options: str | None,
 ) -> ExportResult:
     """Write a finished run in the form of another tool.
 
@@ -48,9 +49,11 @@ def export(
         overwrite: replace files that are there; with `repo` also add a commit to a data set that is there.
         repo: for "hub": upload it as this data set, `user/name`. Without `folder` no files stay here then.
         public: whether everyone may read a data set that is created.
+        options: what only some forms take (`ExportForm.takes`); None as if it were not there.
 
     Raises:
-        DataError: there is no such form, the journal is damaged, files are there, or the hub refuses the upload.
+        DataError: there is no such form, it takes no such option, the journal is damaged, files are there, or the hub
+            refuses the upload.
         SetupError: a package or a token is missing.
         StorageError: writing failed; then nothing has changed.
     """
@@ -58,6 +61,9 @@ def export(
     if to not in forms:
         raise DataError(f"no form {to!r} to export to. {near(to, forms)}")
     form = forms[to].load_instance(ExportForm)
+    given = {name: value for name, value in options.items() if value is not None}
+    if foreign := [name for name in given if name not in form.takes]:
+        raise DataError(f"--{foreign[0]} is not for the form {to!r}")
     if repo is not None and to != "hub":
         raise DataError(f"a repo is for the form 'hub', not for {to!r}")
     if public and repo is None:
@@ -71,9 +77,9 @@ def export(
     folder = run.folder / "export" / to if folder is None else Path(folder)
     if form.in_place:
         with in_place(folder, form.files(run)[0], overwrite) as place:
-            summary = form.write(run, place)
+            summary = form.write(run, place, **given)
         return ExportResult((place,), summary)
     with output(folder, form.files(run), overwrite) as target:
-        summary = form.write(run, target.parts)
+        summary = form.write(run, target.parts, **given)
         address = None if repo is None else hub.upload(target.parts, repo, public=public, overwrite=overwrite)
     return ExportResult(tuple(target.files), summary, address)

@@ -13,6 +13,7 @@ from harness.plugins.manifests import offers
 def export(options: argparse.Namespace) -> int:
     """Write a run's episodes and turns for another tool."""
     how = {"overwrite": options.overwrite, "repo": options.repo, "public": options.public}
+    how |= {"dataset": options.dataset, "task_id": options.task_id}
     done = exports.export(load_run(options.run), options.to, options.output, **how)
     print(done.summary)
     for file in done.files:
@@ -32,3 +33,5 @@ def options(command: Parser) -> None:
     command.add_argument("--overwrite", action="store_true", help="replace an earlier export")
     command.add_argument("--repo", metavar="USER/NAME", help="hub: upload the run as this data set")
     command.add_argument("--public", action="store_true", help="hub: make a new data set public")
+    command.add_argument("--dataset", metavar="USER/NAME", help="eval_results: the benchmark's data set on the hub")
+    command.add_argument("--task_id", metavar="ID", help="eval_results: the task in that data set (default: default)")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from harness.evaluation.run import Run
 
@@ -15,11 +14,13 @@ class ExportForm:
 
     Attributes:
         files: the names of what it writes into its folder, for a run.
-        write: writes a run into a folder that is empty, or `in_place` into one that may hold earlier exports; returns
-            a summary in words. Raises `DataError`, `SetupError`, `OSError`.
+        write: called with a run and a folder that is empty, or `in_place` may hold earlier exports; writes the run into
+            it and returns a summary in words. Raises `DataError`, `SetupError`, `OSError`.
         in_place: whether it adds to what is there; `files` then has one name, that of the folder.
+        takes: the names of options of `export` that `write` takes too, where they are given.
     """
 
     files: Callable[[Run], tuple[str, ...]]
-    write: Callable[[Run, Path], str]
+    write: Callable[..., str]
     in_place: bool = False
+    takes: tuple[str, ...] = ()

@@ -29,10 +29,10 @@ def files_of(run: Run) -> tuple[str, ...]:
     return FILES if run.meta.get("policies_only") or run.headline_missing is not None else (*FILES, MODEL_INDEX)
 
 
-def check_name(repo: str) -> None:
-    """Raise `DataError` unless `repo` is `user/name`."""
+def check_name(repo: str, option: str = "--repo") -> None:
+    """Raise `DataError` unless `repo`, which an option gives, is `user/name`."""
     if not _REPO.fullmatch(repo):
-        message = f"--repo {clean_name(repo):.100} is not the name of a data set"
+        message = f"{option} {clean_name(repo):.100} is not the name of a data set"
         raise DataError(message, hint="Give it as user/name: letters, digits, '-', '_' and '.'.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -15,10 +16,13 @@ from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.evaluation.load_run import load_run
 from harness.plugins import approvals
+from harness.runtime.run_json import META
+from harness.runtime.run_schema import read_meta
 
 from .archive import pack, unpack
 from .check import CLAIMED, Verification
 from .check import verify as checked
+from .pins import read_pins, unpinned
 
 
 def submit_options(command: Parser) -> None:
@@ -44,6 +48,10 @@ def submit(options: argparse.Namespace) -> int:
 def verify_options(command: Parser) -> None:
     """The options of `harness verify`."""
     command.add_argument("run", metavar="RUN", help="a run's folder, or a file of `harness submit`")
+    text = "take only runs of the specs, with the digests, that this file lists"
+    command.add_argument("--pins", metavar="FILE", help=text)
+    text = "keep the run of a submission in this new folder if it is consistent"
+    command.add_argument("-o", "--output", metavar="FOLDER", help=text)
     group = command.group("asking again")
     group.add_argument("--ask", type=opt.whole(1), default=0, metavar="N", help="ask N calls, drawn at random, again")
     group.add_argument("--model", metavar="ENGINE", help="the engine to ask, as in `harness eval`")
@@ -59,6 +67,8 @@ def verify(options: argparse.Namespace) -> int:
         missing = "--ask N" if model is not None else "--model"
         raise SpecError(f"{missing} is missing", hint="Asking again takes both: --ask 50 --model vllm …")
     source = Path(options.run)
+    pins = read_pins(Path(options.pins)) if options.pins else None
+    kept = _refused_unless_new(options.output, source) if options.output else None
     with tempfile.TemporaryDirectory() as place, approvals.allowing(options.allow_code_execution):
         folder = source
         if source.is_file():
@@ -67,8 +77,33 @@ def verify(options: argparse.Namespace) -> int:
             unpack(source, folder)
         how = {"calls": options.ask, "seed": options.seed, "sandbox": options.sandbox}
         verdict = checked(folder, find(), model=model, **how)
+        if pins is not None and (why := unpinned(read_meta(folder / META), pins, Path(options.pins))) is not None:
+            verdict.level, verdict.differences = CLAIMED, [why, *verdict.differences]
+        if kept is not None and verdict.level != CLAIMED:
+            _keep(folder, kept)
     print(report(options.run, verdict))
     return int(verdict.level == CLAIMED)
+
+
+def _refused_unless_new(output: str, source: Path) -> Path:
+    """Where a run is to be kept. Raises `DataError` if something is there, or the run is a folder already."""
+    target = Path(output)
+    if not source.is_file():
+        raise DataError(f"{source} is no file of `harness submit`", hint="--output is for what such a file holds.")
+    if target.exists() or target.is_symlink():
+        raise DataError(f"{target} exists already", hint="Choose a new folder for --output.")
+    return target
+
+
+def _keep(folder: Path, target: Path) -> None:
+    """Copy a run to its place, whole or not at all. Raises `DataError`."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".verified-", dir=target.parent) as place:
+            shutil.copytree(folder, Path(place) / "run")
+            (Path(place) / "run").rename(target)
+    except OSError as error:
+        raise DataError(f"cannot write {target}: {error.strerror or error}") from None
 
 
 def report(name: str, verdict: Verification) -> str:

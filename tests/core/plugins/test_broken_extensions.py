@@ -83,6 +83,8 @@ MISTAKES = [
     (f'{TOP}[lists.says]\nrun = "a:b"\nhelp = "h"\nfolders = ["x"]', "lists.says.folders: expected a table of texts"),
     (f'{TOP}[lists.says]\nrun = "a:b"\nhelp = "h"\nfolders = {{says = "x"}}', "lists.says: it has one of that name"),
     (f'{TOP}[starters]\nother = "nowhere"', "starters.other: there is no specs/__NAME__.yaml in 'nowhere'"),
+    (f'{TOP}[starters]\nother = {{folder = "x", run = "a:b"}}', "starters.other: there is no folder 'x'"),
+    (f'{TOP}[starters]\nother = {{folder = "x"}}', "starters.other: missing required key 'run'"),
     (f'{TOP}[starters]\nproject = "nowhere"', "starters.project: there is no harness.yaml in 'nowhere'"),
     (f'{TOP}[table_keys]\nrows = "a:b"', "table_keys.rows: the harness has one of that name"),
     (f'{TOP}[table_keys]\ncompare = "a:b"', "table_keys.compare: the extension analysis ("),

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.cli.new import PROJECT
-from harness.plugins.manifests import offers
+from harness.cli.new import kinds
 from tests.helpers.commands import invoke
 
-KINDS = sorted(offers("starters").keys() - {PROJECT})
+KINDS = kinds()
 SHOWN = {
     "network": "Mean score",
     "questions": "always 43 0.25",

@@ -44,6 +44,12 @@ def in_context(task: Task, cases: Iterable[Case]) -> list[str]:
     return [f"the context holds the target, as {place}" for place in _common(task, samples)]
 
 
+def in_first_turns(task: Task, samples: Iterable[tuple[Case, int, Facts]]) -> list[str]:
+    """Where first turns hold right answers, in words: (case, number of the agent, all that its turn shows)."""
+    known = ((case, number, _known(shown)) for case, number, shown in samples)
+    return [f"the first turn shows the target, as {place}" for place in _common(task, known)]
+
+
 def _known(context: Facts) -> Facts:
     """A context without the data that a question is about. Its order can favor the right answer (SILO-Bench, votes)."""
     return {**context, SHARD: ""} if SHARD in context else context
