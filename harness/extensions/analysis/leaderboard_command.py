@@ -34,13 +34,14 @@ from harness.extensions.analysis.standings import Role, Standings, standings
 from harness.extensions.analysis.table_names import tables_named
 from harness.report.provenance import as_table, facts
 from harness.runtime.options import Options
-from harness.runtime.run_json import META
+from harness.runtime.run_json import META, SPEC
 from harness.runtime.run_schema import read_meta
 from harness.tables import Table, text
 
 CACHE = ".baselines"
 """The folder of results in which baselines are kept that were played for a leaderboard."""
 SCORES = "scores.jsonl"
+_READ = (META, SPEC, SCORES)
 Doubt = tuple[tuple[str, str], str]
 """The names of two runs that say that they are the same, and what differs between them."""
 
@@ -200,6 +201,9 @@ def _load(paths: Sequence[Path], project: Project) -> tuple[list[tuple[RunScores
             if folder.resolve() in seen:
                 continue
             seen.add(folder.resolve())
+            if not explicit and (link := next((name for name in _READ if (folder / name).is_symlink()), None)):
+                apart.append(f"{folder}: its {link} is a link, which is not followed")
+                continue
             try:
                 run = load_run(folder, project)
                 scores = RunScores.of(run)
