@@ -115,7 +115,8 @@ function tablesOf({ tables: [differing, tested] }) {
 
 async function listCases(section, data, sides, query, signal) {
   const metrics = Object.keys(data.cases);
-  let metric = metrics.includes(query.get("metric")) ? query.get("metric") : data.headline.metric;
+  const usual = data.cases[data.headline.metric].pairs ? data.headline.metric : (metrics.find((one) => data.cases[one].cases) ?? data.headline.metric);
+  let metric = metrics.includes(query.get("metric")) ? query.get("metric") : usual;
   let offset = Math.max(0, Number(query.get("offset")) || 0);
   let turn = 0;
   const list = h("div", {});
@@ -141,7 +142,7 @@ async function listCases(section, data, sides, query, signal) {
   async function load() {
     const mine = ++turn;
     const { differing, pairs, cases } = data.cases[metric];
-    const first = metric === data.headline.metric ? null : metric;
+    const first = metric === usual ? null : metric;
     move(compareLink({ ...sides, metric: first, offset: offset ? String(offset) : null }));
     set(say, `${number(differing)} of ${plural(pairs, "pair")} differ`, cases < differing ? `; the ${number(cases)} that differ most are listed.` : ".", " The largest difference comes first.");
     if (!cases) return set(list);

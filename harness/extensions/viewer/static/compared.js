@@ -19,19 +19,19 @@ export async function comparedPage(main, { query, signal }) {
     computed("compare", asked, { signal }).catch(() => null),
   ]);
   const letter = (side) => h("span", { class: `letter is-${side}` }, side);
+  const names = runs?.names ?? [asked.a, asked.b];
   const sides = [
-    { title: "A", run: asked.a, data: one },
-    { title: "B", run: asked.b, data: other },
+    { title: `A: ${names[0]}`, run: asked.a, data: one },
+    { title: `B: ${names[1]}`, run: asked.b, data: other },
   ];
   const parted = parting(sides);
   const list = compareLink({ ...asked, metric });
   const way = (to, text, key) =>
     h("a", { class: `step${to ? "" : " off"}`, href: to && pairLink(asked, to.case, to.at, metric), "aria-disabled": to ? null : "true", title: key }, text);
-  const names = runs?.names ?? [asked.a, asked.b];
   const facing = h(
     "div",
     { class: "versions sides-head" },
-    sides.map((side, i) => h("p", {}, letter(side.title), " ", said(names[i]))),
+    names.map((name, i) => h("p", {}, letter("AB"[i]), " ", said(name))),
   );
   set(
     main,

@@ -18,7 +18,7 @@ function headOf({ title, run, data }, other) {
   return h(
     "section",
     { class: "card" },
-    h("h2", {}, title, " ", badge(data.result, null, data.words)),
+    h("h2", {}, said(title), " ", badge(data.result, null, data.words)),
     data.error && h("p", { class: "problem" }, `The episode failed: ${data.error}`),
     data.problem && h("p", { class: "problem" }, data.problem),
     h("dl", { class: "record" }, numbers.map(([name, value]) => h("div", { class: "differs" }, h("dt", {}, said(name)), h("dd", {}, number(value))))),
@@ -100,7 +100,7 @@ function cell(turn, twin, { title, run, data }, parted) {
       "h4",
       {},
       h("a", { href: link(run, data.id, { turn: turn.number }) }, said(turn.agent)),
-      h("span", { class: "muted" }, ` · turn ${turn.number}`, same && " · the same"),
+      h("span", { class: "muted" }, `· turn ${turn.number}`, same && " · the same"),
       first && h("span", { class: "first-difference" }, "first difference"),
     ),
     h("pre", { class: "text", dir: "auto" }, short(text || read || (turn.error ?? "no action"))),

@@ -1,7 +1,7 @@
 // A finished table as the report shows it: its texts are made by the server (`grid`), with all rounding and marks.
 // A reader may sort it by any column, if asked for.
 
-import { h, said, scroller } from "./dom.js";
+import { h, name as named, said, scroller } from "./dom.js";
 
 /** How strongly a cell of a heat map is colored, from 0 to 1; null for a cell without a number. */
 function shade(data, r, i) {
@@ -62,7 +62,8 @@ export function table(data, { sortable = false, href = () => null, after = null 
       { class: (!data.figure || data.heat) && data.rows[r]?.published ? "published" : null },
       row.map((cell, i) => {
         const to = cell && href(r, i);
-        const text = to ? h("a", { href: to }, said(cell)) : said(cell);
+        const words = i < names && data.columns?.length ? named(cell) : said(cell);
+        const text = to ? h("a", { href: to }, words) : words;
         const strong = best.some(([y, x]) => y === r && x === i);
         return [
           i < names ? h("th", { scope: "row" }, text) : number(data, r, i - names, strong ? h("strong", {}, text) : text),
@@ -78,7 +79,7 @@ export function table(data, { sortable = false, href = () => null, after = null 
     scroller(
       h(
         "table",
-        { class: data.heat ? "numbers is-heat" : "numbers" },
+        { class: `numbers${data.heat ? " is-heat" : ""}${header.length === names ? " is-texts" : ""}` },
         h("caption", { class: "hidden" }, data.title),
         h("thead", {}, head),
         first,
