@@ -310,22 +310,43 @@ def _notes(
             yield f"{failed} of {len(episodes)} episodes of {side.name} failed or were not run: in no number."
 
 
-def most_different(a: RunPart, b: RunPart, pairs: Pairs, headline: HeadlineSpec) -> Table:
-    """The pairs in which the headline differs most, with the ids of both sides."""
-    metric, found, both = headline.metric, [], selected(pairs, headline, headline.metric)
-    both = [] if _unread(a, b, headline) else both
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """A pair in which a number differs: the episodes of both sides, the number of each, second − first."""
+
+    a: paired.Group
+    b: paired.Group
+    first: float
+    second: float
+    difference: float
+
+
+def differing(a: RunPart, b: RunPart, pairs: Pairs, headline: HeadlineSpec, metric: str) -> tuple[list[Differing], int]:
+    """(the pairs in which a metric differs, the largest difference first; among how many pairs)."""
+    both = selected(pairs, headline, metric)
+    both = () if metric == headline.metric and _unread(a, b, headline) else both
+    found = list[Differing]()
     for x, y in both:
         one, other = (_quotient(paired.number(side, metric)) for side in (x, y))
         if one is not None and other is not None and (difference := paired.minus(other, one)):
-            found.append((_id(x), _id(y), one, other, difference))
-    found.sort(key=lambda entry: (-abs(entry[4]), entry[0]))
-    one_id = all(x == y for x, y, *_ in found)
+            found.append(Differing(x, y, one, other, difference))
+    found.sort(key=lambda pair: (-abs(pair.difference), _id(pair.a)))
+    return found, len(both)
+
+
+def most_different(a: RunPart, b: RunPart, pairs: Pairs, headline: HeadlineSpec) -> Table:
+    """The pairs in which the headline differs most, with the ids of both sides."""
+    metric = headline.metric
+    found, count = differing(a, b, pairs, headline, metric)
+    ids = [(_id(one.a), _id(one.b)) for one in found]
+    one_id = all(x == y for x, y in ids)
     names = ("Episode",) if one_id else ("Episode of A", "Episode of B")
+    numbers = [(one.first, one.second, one.difference) for one in found]
     rows = [
-        Row({"a": x, "b": y}, (x,) if one_id else (x, y), tuple(Cell(value, n=1) for value in numbers))
-        for x, y, *numbers in found[:MAX_CASES]
+        Row({"a": x, "b": y}, (x,) if one_id else (x, y), tuple(Cell(value, n=1) for value in values))
+        for (x, y), values in zip(ids[:MAX_CASES], numbers, strict=False)
     ]
-    notes = [f"{len(found)} of {len(both)} pairs differ in {headline.table.title}; these differ most."]
+    notes = [f"{len(found)} of {count} pairs differ in {headline.table.title}; these differ most."]
     folders = {"A": a.run.folder, "B": b.run.folder} if a.run.folder != b.run.folder else {"A and B": a.run.folder}
     notes += [f"Look at them: `harness view {folder}` ({sides})." for sides, folder in folders.items()]
     return Table(

@@ -8,39 +8,40 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness import storage
-from harness.api.errors import DataError, UserError, near
+from harness.api.errors import DataError, UserError
 from harness.cli import options as opt
 from harness.cli.output import readable, show
 from harness.cli.usage import Parser
 from harness.config import resolve
 from harness.config.building import policy_name
-from harness.config.plan import QUESTIONS
-from harness.config.project import find
+from harness.config.project import Project, find
 from harness.config.spec import Spec, load
 from harness.evaluation.load_run import load_run, run_folder
 from harness.evaluation.run import Run
 from harness.evaluation.stages import execute
-from harness.extensions.analysis import comparison
+from harness.extensions.analysis.compared_runs import comparison_of
 from harness.extensions.analysis.leaderboard import Comparable, RunScores, grouped
 from harness.extensions.analysis.leaderboard import leaderboard as merge
 from harness.extensions.analysis.overall import overall
-from harness.extensions.analysis.run_pair import RunPart, add_sides, two_sides
+from harness.extensions.analysis.run_pair import add_sides, two_sides
+from harness.extensions.analysis.section import Section
 from harness.extensions.analysis.standings import Role, Standings, standings
 from harness.extensions.analysis.table_names import tables_named
 from harness.report.provenance import as_table, facts
 from harness.runtime.options import Options
-from harness.runtime.run_json import META
+from harness.runtime.run_json import META, SPEC
 from harness.runtime.run_schema import read_meta
-from harness.tables import HeadlineSpec, Table, text
+from harness.tables import Table, text
 
 CACHE = ".baselines"
 """The folder of results in which baselines are kept that were played for a leaderboard."""
 SCORES = "scores.jsonl"
+_READ = (META, SPEC, SCORES)
 Doubt = tuple[tuple[str, str], str]
 """The names of two runs that say that they are the same, and what differs between them."""
 
@@ -52,10 +53,67 @@ def board(runs: Sequence[Path], form: str) -> None:
     leaderboard(parser.parse_args([*map(str, runs), "--format", form]))
 
 
+@dataclass(frozen=True)
+class Leaderboard:
+    """What `harness leaderboard` shows.
+
+    Attributes:
+        sections: a benchmark each, or runs of one that are apart.
+        origin: where the numbers come from.
+        apart: why other runs are not shown.
+        doubts: which runs cannot both be true.
+    """
+
+    sections: Sequence[Section]
+    origin: Table
+    apart: Sequence[str]
+    doubts: Sequence[str]
+
+    @property
+    def boards(self) -> list[Standings]:
+        """The standings on the page over all benchmarks: a spec's main group of runs each."""
+        return [section.board for section in self.sections if section.is_main]
+
+
 def leaderboard(options: argparse.Namespace) -> int:
     """Standings of every benchmark, its tables, and one page over all benchmarks."""
-    paths = [run_folder(path) for path in options.runs]
-    found, apart, doubts = _load(paths)
+    made = leaderboard_of(
+        [run_folder(path) for path in options.runs],
+        author=options.author,
+        with_baselines=options.with_baselines,
+        with_published=options.with_published,
+    )
+    _print(made, options)
+    for line in made.apart:
+        print(f"not shown: {line}", file=sys.stderr)
+    for doubt in made.doubts:
+        print(f"warning: {doubt}", file=sys.stderr)
+    return 0
+
+
+def leaderboard_of(
+    paths: Sequence[Path],
+    project: Project | None = None,
+    *,
+    author: str | None = None,
+    with_baselines: bool = False,
+    with_published: bool = False,
+) -> Leaderboard:
+    """The leaderboard of the finished runs in folders; runs that cannot be ranked together have sections of their own.
+
+    Args:
+        paths: folders of runs, or runs.
+        project: where their plugins are; default: the project around the working directory.
+        author: who publishes it; default: as the project says.
+        with_baselines: also floor and ceiling, played now where no earlier leaderboard has.
+        with_published: also figures of publications.
+
+    Raises:
+        DataError: no run is finished, or all paths are runs and two of one spec cannot be compared.
+        UserError: a path that is a run itself cannot be read.
+    """
+    project = project or find()
+    found, apart, doubts = _load(paths, project)
     if not found:
         listed = "".join(f"\n  {line}" for line in apart)
         where = ", ".join(map(str, paths))
@@ -64,121 +122,58 @@ def leaderboard(options: argparse.Namespace) -> int:
     groups = _groups([run for run, _ in found], refuse=only_runs)
     runs = {id(scores): run for scores, run in found}
     main = _main_groups(groups)
-    boards, sections = [], list[tuple[Run, Standings, list[Table]]]()
+    sections = list[Section]()
     for group in groups:
         run = runs[id(group.runs[0])]
         ahead = main[group.runs[0].spec]
         name = group.runs[0].spec + ("" if group is ahead else f", digest {run.meta['spec_digest'][:8]}")
-        baselines = _baselines(run, group) if options.with_baselines else ()
-        papers = run.published() if options.with_published else []
-        board = replace(standings(group.runs, baselines, name, papers), part=_part(run.spec))
+        baselines = _baselines(run, group, project) if with_baselines else ()
+        papers = run.published() if with_published else []
+        board = replace(standings(group.runs, baselines, name, papers), part=_part(run.spec, project))
         names = {scores.id for scores in group.runs}
         disputed = [_in_words(doubt) for doubt in doubts if not names.isdisjoint(doubt[0])]
         board = replace(board, notes=(*disputed, *board.notes))
         if board.part:
             board = replace(board, notes=(f"Incomplete: {board.part}.", *board.notes))
-        if group is ahead:
-            boards.append(board)
-        elif conflict := ahead.conflict(group.runs[0]):
+        if group is not ahead and (conflict := ahead.conflict(group.runs[0])):
             board = replace(board, notes=(f"Apart: {conflict[0]}.", *board.notes))
-        sections.append((run, board, merge(group.runs, papers)))
-    _print(sections, boards, _origin(found, options), options)
-    for line in apart:
-        print(f"not shown: {line}", file=sys.stderr)
-    for doubt in doubts:
-        print(f"warning: {_in_words(doubt)}", file=sys.stderr)
-    return 0
+        played = tuple((scores, runs[id(scores)]) for scores in group.runs)
+        sections.append(Section(played, board, merge(group.runs, papers), group is ahead))
+    return Leaderboard(sections, _origin(found, author or project.author), apart, [*map(_in_words, doubts)])
 
 
 def compare(options: argparse.Namespace) -> int:
     """Two runs, or two parts of one, case by case."""
     a, b = two_sides(options, "to compare")
-    first, second = a.run, b.run
-    pairs = comparison.pair(a, b, _questions(a, b))
-    headline, note = _headline(first, options)
-    chosen = options.metrics.split(",") if options.metrics else _usual(first, headline)
-    for name in chosen:
-        if name not in first.metrics or name not in second.metrics:
-            both = [name for name in first.metrics if name in second.metrics]
-            raise DataError(f"there is no metric {name!r} on both sides", hint=near(name, both))
-    titles = {key: value for table in reversed(first.table_specs) for key, value in table.labels.items()}
-    tables = [
-        comparison.differences(a, b, pairs),
-        comparison.compared(a, b, pairs, headline, chosen, titles),
-        comparison.most_different(a, b, pairs, headline),
-    ]
-    if note:
-        tables[1] = replace(tables[1], notes=(*tables[1].notes, note))
-    if options.format == "csv":
-        tables = tables[1:]
+    chosen = {*(entry.partition("=")[0] for entry in options.where), *(options.label or ())[:1]}
+    found = comparison_of(a, b, find(), options.metrics and options.metrics.split(","), chosen)
+    if found.unchecked:
+        print(found.unchecked, file=sys.stderr)
+    tables = found.tables[1:] if options.format == "csv" else found.tables
     show(tables, options.format, f"{b.name} against {a.name}", options.output)
     return 0
 
 
-def _headline(run: Run, options: argparse.Namespace) -> tuple[HeadlineSpec, str | None]:
-    """The headline; without its `where:`, and with a note, where the options choose other episodes themselves."""
-    headline = run.headline
-    chosen = {*(entry.partition("=")[0] for entry in options.where), *(options.label or ())[:1]}
-    if not chosen & headline.table.where.keys():
-        return headline, None
-    plain = replace(headline.table, where={}, title=headline.metric)
-    note = f"{headline.metric} is not {headline.name}, which is about {headline.where} only."
-    return replace(headline, table=plain), note
-
-
-def _usual(run: Run, headline: HeadlineSpec) -> list[str]:
-    """The headline, what is beside it, and the metrics of the spec's first table."""
-    first = next((table.cells for table in run.table_specs), ())
-    return [name for name in dict.fromkeys([headline.metric, *first, *headline.also_show]) if name in run.metrics]
-
-
-def _questions(a: RunPart, b: RunPart) -> tuple[comparison.Digest, comparison.Digest] | None:
-    """What the cases of both ask; None if run.json of two runs says that all are the same."""
-    asked = [(side.run.meta.get("cases") or {}).get(QUESTIONS) for side in (a, b)]
-    if a.run is not b.run and asked[0] is not None and asked[0] == asked[1]:
-        return None
-    try:
-        return _digests(a), _digests(b)
-    except UserError as error:
-        print(f"not checked whether cases of one id ask the same: {' '.join(error.message.split())}", file=sys.stderr)
-        return None
-
-
-def _digests(side: RunPart) -> comparison.Digest:
-    from harness.engines.mock import Mock
-
-    wanted = {(score.condition, score.case) for score in side.scores}
-    return {
-        (condition.id, case.id): comparison.case_digest((case.public, case.private, case.topology))
-        for condition, case, repeat in resolve.plan(side.run.spec, find(), Mock()).episodes()
-        if repeat == 0 and (condition.id, case.id) in wanted
-    }
-
-
-def _print(
-    sections: Sequence[tuple[Run, Standings, list[Table]]],
-    boards: Sequence[Standings],
-    origin: Table,
-    options: argparse.Namespace,
-) -> None:
+def _print(made: Leaderboard, options: argparse.Namespace) -> None:
+    sections, boards = made.sections, made.boards
     title = boards[0].name if len(boards) == 1 else "Leaderboards"
     if options.table:
         tables, entries = list[Table](), []
-        for run, _, own in sections:
-            tables += own
-            entries += run.table_specs
-        show([*tables_named(tables, entries, options.table), origin], options.format, title, options.output)
+        for section in sections:
+            tables += section.tables
+            entries += section.runs[0][1].table_specs
+        show([*tables_named(tables, entries, options.table), made.origin], options.format, title, options.output)
         return
     shown = [overall(boards)] if len(boards) > 1 else []
-    for _, board, own in sections:
-        several = [replace(table, title=_of(board.name, table.title)) for table in own]
-        shown += [board.table(), *(several if len(sections) > 1 else own)]
-    show([*readable(shown, options), origin], options.format, title, options.output)
+    for section in sections:
+        own, name = section.tables, section.board.name
+        several = [replace(table, title=_of(name, table.title)) for table in own]
+        shown += [section.board.table(), *(several if len(sections) > 1 else own)]
+    show([*readable(shown, options), made.origin], options.format, title, options.output)
 
 
-def _origin(found: Sequence[tuple[RunScores, Run]], options: argparse.Namespace) -> Table:
+def _origin(found: Sequence[tuple[RunScores, Run]], author: str | None) -> Table:
     """Where the numbers of a board come from, by each run's record."""
-    author = options.author or find().author
     return as_table([(scores.id, facts(run.meta, run.folder, scores.cost, author)) for scores, run in found])
 
 
@@ -187,7 +182,7 @@ def _of(benchmark: str, title: str) -> str:
     return title if title.startswith(benchmark) else f"{benchmark}: {title}"
 
 
-def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str], list[Doubt]]:
+def _load(paths: Sequence[Path], project: Project) -> tuple[list[tuple[RunScores, Run]], list[str], list[Doubt]]:
     """(the runs below the paths, why the others are not shown, those shown that cannot both be true).
 
     Raises:
@@ -206,8 +201,11 @@ def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str]
             if folder.resolve() in seen:
                 continue
             seen.add(folder.resolve())
+            if not explicit and (link := next((name for name in _READ if (folder / name).is_symlink()), None)):
+                apart.append(f"{folder}: its {link} is a link, which is not followed")
+                continue
             try:
-                run = load_run(folder)
+                run = load_run(folder, project)
                 scores = RunScores.of(run)
             except (UserError, OSError) as error:
                 if explicit:
@@ -295,12 +293,12 @@ def _weight(group: Comparable) -> tuple[int, int]:
     return max(len(run.scores) // max(len(run.models), 1) for run in group.runs), len(group.runs)
 
 
-def _part(ran: Spec) -> str | None:
+def _part(ran: Spec, project: Project) -> str | None:
     """What of the project's spec of that name was run, where it is not all of it."""
     limit = ran.get("limit")
     parts = [f"at most {limit} case{'s' * (limit > 1)} per condition"] if limit else []
     try:
-        whole = load(ran.name, find())
+        whole = load(ran.name, project)
         played, every = ({variant.id for variant in spec.variants()} for spec in (ran, whole))
         parts = [] if limit == whole.get("limit") else parts
         parts += [f"{len(played)} of {len(every)} conditions"] if played < every else []
@@ -311,9 +309,9 @@ def _part(ran: Spec) -> str | None:
     return ", ".join(parts) or None
 
 
-def _baselines(run: Run, group: Comparable) -> list[tuple[Role, RunScores]]:
+def _baselines(run: Run, group: Comparable, project: Project) -> list[tuple[Role, RunScores]]:
     """Floor and ceiling of the headline, played now or before. A policy that cannot play is left out, with a line."""
-    headline, project = run.headline, find()
+    headline = run.headline
     roles: list[tuple[Role, object]] = [("floor", headline.floor), ("ceiling", headline.ceiling)]
     lines: list[tuple[Role, RunScores]] = []
     for role, policy in roles:

@@ -65,11 +65,17 @@ def two_sides(options: argparse.Namespace, purpose: str) -> tuple[RunPart, RunPa
         label, *values = options.label
         one, two = (RunPart(value, runs[0], {**where, label: value}, label) for value in values)
         return one, two
+    return two_runs(runs[0], runs[1], where)
+
+
+def two_runs(a: Run, b: Run, where: Mapping[str, str] | None = None) -> tuple[RunPart, RunPart]:
+    """Two runs as sides, by the first of model, folder and path in which they differ; `where` as in `RunPart`."""
+    runs, chosen = (a, b), dict(where or {})
     models = [str(run.meta["model"]) for run in runs]
     folders = [run.folder.name or str(run.folder) for run in runs]
     paths = [str(run.folder) for run in runs]
     names = next((names for names in (models, folders) if names[0] != names[1]), paths)
-    return RunPart(names[0], runs[0], where), RunPart(names[1], runs[1], where)
+    return RunPart(names[0], a, chosen), RunPart(names[1], b, chosen)
 
 
 def add_sides(command: Parser, example: str) -> None:

@@ -4,11 +4,16 @@
     GET /api/runs/{id}                              one run: its record, tables, labels, metrics, counts, conditions
     GET /api/runs/{id}/episodes?offset=&limit=&sort=&desc=&outcome=&condition=&label.NAME=&q=
                                                     {"total", "episodes": […]}
+    GET /api/runs/{id}/results                      its record, headline and tables, which need no index
     GET /api/runs/{id}/search?q=&limit=             {"hits": [{"episode", "turn", "agent", "snippet"}], "complete"}
     GET /api/runs/{id}/episode?episode=ID           a transcript, with "previous" and "next" in the list that the
                                                     parameters of `episodes` ask for
     GET /api/runs/{id}/text?episode=&turn=&part=    one text of it, whole, as text/plain
     GET /api/runs/{id}/state                        its status, start and counts; pages ask for it every few seconds
+    GET /api/leaderboard?stamp=                     as `Boards.leaderboard`; `stamp`: of what the page has
+    GET /api/leaderboard/tables?section=            {"tables"} of a section
+    GET /api/compare?a=&b=                          two runs side by side, as `Boards.comparison`
+    GET /api/compare/cases?a=&b=&metric=&offset=&limit=   {"total", "cases"}: in which they differ
     GET /api/what_if                                {"model"}: who may answer prompts; with the key of `WhatIf`
     GET /api/runs/{id}/what_if?episode=&turn=       what may take the place of the turn's reply
     POST /api/runs/{id}/what_if                     {"episode", "turn", "text", "player"} → {"run", "turns"}: plays the
@@ -24,13 +29,9 @@ status 503 with `{"error", "indexing": share done}` and Retry-After: ask again. 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -46,14 +47,15 @@ from harness.api.errors import DataError, UserError
 from harness.extensions.viewer.run_index import ClosedIndexError, EpisodeQuery
 from harness.transcripts.moves import from_journal
 
+from ._boards import Boards
 from ._guard import Guard
+from ._http import body_of, bug, http_error, json_answer, number, static
 from ._reader_process import SECONDS, Reader, TooSlowError
 from ._recording import Recording
 from ._results import Results
 from ._run_list import ListedRun, RunList, StillIndexingError
-from ._transcripts import as_json, dumped, part_of
+from ._transcripts import as_json, part_of
 
-_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 Answer = Callable[[ListedRun, Request], Response]
 
 
@@ -92,19 +94,24 @@ def app(
         routes=[
             Route("/api/runs", viewer.runs),
             Route(runs, _of_run(viewer, viewer.run)),
+            Route(f"{runs}/results", _of_run(viewer, viewer.results)),
             Route(f"{runs}/episodes", _of_run(viewer, viewer.episodes)),
             Route(f"{runs}/search", _of_run(viewer, viewer.search)),
             Route(f"{runs}/episode", _of_run(viewer, viewer.episode)),
             Route(f"{runs}/text", _of_run(viewer, viewer.text)),
             Route(f"{runs}/state", _of_run(viewer, viewer.state)),
+            Route("/api/leaderboard", _made(lambda one: viewer.boards.leaderboard(one.query_params.get("stamp", "")))),
+            Route("/api/leaderboard/tables", _made(lambda one: viewer.boards.tables(number(one, "section", 0)))),
+            Route("/api/compare", _made(lambda one: viewer.boards.comparison(*viewer.two(one)))),
+            Route("/api/compare/cases", _made(viewer.cases)),
             Route("/api/what_if", viewer.what_if),
             Route(f"{runs}/what_if", _of_run(viewer, viewer.form)),
             Route(f"{runs}/what_if", viewer.play, methods=["POST"]),
-            Route("/", _static),
-            Route("/static/{name:path}", _static),
+            Route("/", static),
+            Route("/static/{name:path}", static),
         ],
         middleware=[Middleware(Guard, key=None if what_if is None else what_if.key)],
-        exception_handlers={HTTPException: _http_error, Exception: _bug},
+        exception_handlers={HTTPException: http_error, Exception: bug},
     )
     application.state.run_list = viewer.run_list
     application.state.close = viewer.close
@@ -121,6 +128,7 @@ class _Viewer:
         self._player, self._playing = Reader(project), threading.Lock()  # a long episode keeps nobody from reading
         self._too_slow: dict[tuple[str, str], dict[str, str]] = {}  # run, stamp → episode → why it is not played again
         self._results = Results(project)
+        self.boards = Boards(found, project, self._reader.project_state)
 
     def warm(self) -> None:
         """Start what the first episode needs."""
@@ -130,6 +138,8 @@ class _Viewer:
         """End the child process, close indexes."""
         self._reader.close()
         self._player.close()
+        self._results.close()
+        self.boards.close()
         self.run_list.close()
 
     async def runs(self, request: Request) -> Response:
@@ -140,7 +150,7 @@ class _Viewer:
             lines = self.run_list.lines(runs)
             self._results.look(run for run, line in zip(runs, lines, strict=True) if line["status"] in _WITH_RESULTS)
             lines = [self._with_headline(run, line) for run, line in zip(runs, lines, strict=True)]
-            return _json({"root": self.run_list.root.name, "runs": lines})
+            return json_answer({"root": self.run_list.root.name, "runs": lines})
 
         return await run_in_threadpool(work)
 
@@ -148,24 +158,16 @@ class _Viewer:
         return {**line, "headline": self._results.headline(run) if line["status"] in _WITH_RESULTS else None}
 
     def run(self, run: ListedRun, request: Request) -> Response:
-        """One run."""
-        status, problem, _ = run.standing()
-        line = {**run.line(), "status": status, "problem": problem}
-        line |= {"spec_name": line["spec"], "spec": run.spec(), "words": run.words()}
-        if status == "other version":
-            empty: dict[str, Any] = {"labels": {}, "metrics": [], "counts": {}, "conditions": []}
-            return _json({**line, **empty, "meta": run.public_meta(), "tables": []})
+        """One run, with what its journal says."""
+        found = {**self._of_results(run), "words": run.words()}
+        if found["status"] == "other version":
+            return json_answer({**found, "labels": {}, "metrics": [], "counts": {}, "conditions": []})
         index = run.index()
-        has_tables = status in _WITH_RESULTS
-        tables, wrong, pending = self._results.tables(run) if has_tables else ([], None, False)
-        return _json(
+        return json_answer(
             {
-                **line,
-                "headline": self._results.headline(run),
-                "meta": run.public_meta(),
-                "tables": tables,
-                "tables_problem": wrong,
-                "tables_pending": pending,
+                **found,
+                "problem": run.standing()[1],
+                **{name: counted for name, counted in run.line().items() if name in ("episodes", "tokens")},
                 "labels": index.labels(),
                 "metrics": index.metrics(),
                 "counts": index.counts(),
@@ -174,16 +176,47 @@ class _Viewer:
             }
         )
 
+    def results(self, run: ListedRun, request: Request) -> Response:
+        """What is known of a run before its journal is read."""
+        return json_answer(self._of_results(run))
+
+    def _of_results(self, run: ListedRun) -> dict[str, Any]:
+        line = run.line(may_read=False)
+        tables, wrong, pending = self._results.tables(run) if line["status"] in _WITH_RESULTS else ([], None, False)
+        return {
+            **line,
+            "spec_name": line["spec"],
+            "spec": run.spec(),
+            "meta": run.public_meta(),
+            "headline": self._results.headline(run),
+            "tables": tables,
+            "tables_problem": wrong,
+            "tables_pending": pending,
+        }
+
+    def two(self, request: Request) -> tuple[ListedRun, ListedRun]:
+        """The runs `a` and `b` of a request."""
+        found = [self.run_list.get(request.query_params.get(side, "")) for side in ("a", "b")]
+        if (a := found[0]) is None or (b := found[1]) is None:
+            raise HTTPException(404, _NO_RUN)
+        return a, b
+
+    def cases(self, request: Request) -> dict[str, Any]:
+        """Cases in which two runs differ."""
+        metric = request.query_params.get("metric", "")
+        page = number(request, "offset", 0), number(request, "limit", 50)
+        return self.boards.cases(*self.two(request), metric, *page)
+
     def episodes(self, run: ListedRun, request: Request) -> Response:
         """A page of episodes."""
         total, rows = run.index().page(_query(request))
-        return _json({"total": total, "episodes": rows})
+        return json_answer({"total": total, "episodes": rows})
 
     def search(self, run: ListedRun, request: Request) -> Response:
         """Turns in which something was said."""
         index, text = run.index(), request.query_params.get("q", "")
-        hits, complete = index.search(text[:1000], min(_number(request, "limit", 50), 200))
-        return _json({"hits": [asdict(hit) for hit in hits], "complete": complete})
+        hits, complete = index.search(text[:1000], min(number(request, "limit", 50), 200))
+        return json_answer({"hits": [asdict(hit) for hit in hits], "complete": complete})
 
     def episode(self, run: ListedRun, request: Request) -> Response:
         """A transcript."""
@@ -191,13 +224,15 @@ class _Viewer:
         played = self._play(run, "episode", recording, more)
         if isinstance(played, str):
             batches, end, problem = recording.read()
-            return _json({**as_json(from_journal(recording.episode, batches, end, problem or played), []), **more})
+            return json_answer(
+                {**as_json(from_journal(recording.episode, batches, end, problem or played), []), **more}
+            )
         return Response(played, media_type="application/json")
 
     def text(self, run: ListedRun, request: Request) -> Response:
         """One text, whole."""
         recording, _ = self._recording(run, request)
-        turn, part = _number(request, "turn", 0), request.query_params.get("part", "")
+        turn, part = number(request, "turn", 0), request.query_params.get("part", "")
         if self._was_too_slow(run, recording) is not None:
             turns = from_journal(recording.episode, *recording.read()[:2], "").turns
             text = part_of(turns[turn], part) if turn < len(turns) else None
@@ -243,21 +278,21 @@ class _Viewer:
     async def what_if(self, request: Request) -> Response:
         """Who may answer prompts when an episode is played on."""
         model = self._what_if.model if self._what_if is not None else None
-        return _json({"model": model and str(model.get("pretrained") or model.get("model") or model["use"])})
+        return json_answer({"model": model and str(model.get("pretrained") or model.get("model") or model["use"])})
 
     def form(self, run: ListedRun, request: Request) -> Response:
         """What may take the place of a turn's reply."""
-        episode, turn = request.query_params.get("episode", ""), _number(request, "turn", 0)
-        return _json(self._reader.do("form", run.folder, episode, turn, seconds=self._seconds))
+        episode, turn = request.query_params.get("episode", ""), number(request, "turn", 0)
+        return json_answer(self._reader.do("form", run.folder, episode, turn, seconds=self._seconds))
 
     async def play(self, request: Request) -> Response:
         """Play an episode on; the new run's folder lies beside the first one's."""
         try:
-            asked = _request_fields(await _body(request))
+            asked = _request_fields(await body_of(request))
         except DataError as error:
-            return _json({"error": str(error)}, 400)
+            return json_answer({"error": str(error)}, 400)
         if not self._playing.acquire(blocking=False):
-            return _json({"error": "another episode is being played on; try again when it has ended"}, 409)
+            return json_answer({"error": "another episode is being played on; try again when it has ended"}, 409)
         try:
             return await _of_run(self, lambda run, _: self._play_on(run, asked))(request)
         finally:
@@ -274,7 +309,7 @@ class _Viewer:
         made = next((one for one in self.run_list.all() if one.folder.resolve() == folder), None)
         if made is None:
             raise DataError(f"the new run is in {folder}, which is not below the folder that is shown")
-        return _json({"run": made.id, "turns": done["turns"]})
+        return json_answer({"run": made.id, "turns": done["turns"]})
 
     def _parent_of(self, run: ListedRun) -> str | None:
         """The id of the run that this one plays again, if it is shown, too."""
@@ -294,7 +329,7 @@ class _Viewer:
             raise
         except DataError as error:
             state["problem"] = str(error)
-        return _json(state)
+        return json_answer(state)
 
 
 _STRANGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, OverflowError)
@@ -302,7 +337,6 @@ _STRANGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, Recursi
 _WITH_RESULTS = ("finished", "damaged")
 _MAX_SLOW_EPISODES = 3  # episodes that took too long, after which the others of their run are not tried
 _TRIES = 5
-_MAX_BODY_BYTES = 1 << 18
 _NO_RUN = "no such run below the folder that is shown"
 
 
@@ -316,15 +350,15 @@ def _of_run(viewer: _Viewer, answer: Answer) -> Callable[[Request], Awaitable[Re
         try:
             return _tried(answer, run, request)
         except StillIndexingError as error:
-            reply = _json({"error": str(error), "indexing": round(error.progress, 3)}, 503)
+            reply = json_answer({"error": str(error), "indexing": round(error.progress, 3)}, 503)
             reply.headers["Retry-After"] = "1"
             return reply
         except OSError as error:
-            return _json({"error": f"cannot read the run: {error.strerror or error}"}, 400)
+            return json_answer({"error": f"cannot read the run: {error.strerror or error}"}, 400)
         except UserError as error:
-            return _json({"error": str(error)}, 400)
+            return json_answer({"error": str(error)}, 400)
         except _STRANGE as error:
-            return _json(
+            return json_answer(
                 {"error": f"the run's files are not as they should be: {type(error).__name__}: {error}"[:500]}, 400
             )
 
@@ -334,17 +368,19 @@ def _of_run(viewer: _Viewer, answer: Answer) -> Callable[[Request], Awaitable[Re
     return route
 
 
-async def _body(request: Request) -> Any:
-    """The JSON of a request. Raises `DataError` if it is none, or longer than `_MAX_BODY_BYTES`."""
-    data = b""
-    async for part in request.stream():
-        data += part
-        if len(data) > _MAX_BODY_BYTES:
-            raise DataError(f"the request is longer than {_MAX_BODY_BYTES:,} bytes", hint="Write a shorter reply.")
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        raise DataError("the request is no JSON") from None
+def _made(answer: Callable[[Request], dict[str, Any]]) -> Callable[[Request], Awaitable[Response]]:
+    """A route whose work is done in a thread, with a mistake as its answer."""
+
+    def work(request: Request) -> Response:
+        try:
+            return json_answer(answer(request))
+        except (UserError, OSError) as error:
+            return json_answer({"error": str(error)}, 400)
+
+    async def route(request: Request) -> Response:
+        return await run_in_threadpool(work, request)
+
+    return route
 
 
 def _request_fields(body: Any) -> dict[str, Any]:
@@ -384,8 +420,8 @@ def _query(request: Request) -> EpisodeQuery:
     """The list of episodes that a request is about."""
     asked = request.query_params
     return EpisodeQuery(
-        offset=_number(request, "offset", 0),
-        limit=_number(request, "limit", 50),
+        offset=number(request, "offset", 0),
+        limit=number(request, "limit", 50),
         sort=asked.get("sort", ""),
         descending=asked.get("desc", "") in ("1", "true"),
         outcome=asked.get("outcome", ""),
@@ -393,47 +429,3 @@ def _query(request: Request) -> EpisodeQuery:
         labels={name.partition(".")[2]: value for name, value in asked.items() if name.startswith("label.")},
         search=asked.get("q", ""),
     )
-
-
-def _number(request: Request, name: str, default: int) -> int:
-    text = request.query_params.get(name, "")
-    return int(text) if text.isdecimal() and text.isascii() and len(text) < 13 else default
-
-
-def _json(data: Any, status: int = 200) -> Response:
-    headers = {"Cache-Control": "no-store"}
-    return Response(dumped(data).encode(), status, headers, media_type="application/json")
-
-
-async def _static(request: Request) -> Response:
-    """A file of the page, by its name among those there are."""
-    name = request.path_params.get("name", "index.html")
-    file = _static_files(files("harness.extensions.viewer") / "static").get(name)
-    if file is None:
-        raise HTTPException(404, "no such page")
-    data = file.read_bytes()
-    tag = f'"{hashlib.sha256(data).hexdigest()[:20]}"'
-    headers = {"ETag": tag, "Cache-Control": "no-cache"}
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=headers)
-    kind = _TYPES.get(Path(name).suffix, "application/octet-stream")
-    return Response(data, headers=headers, media_type=kind)
-
-
-def _static_files(folder: Traversable, before: str = "") -> dict[str, Traversable]:
-    found: dict[str, Traversable] = {}
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            found |= _static_files(entry, f"{before}{entry.name}/")
-        elif Path(entry.name).suffix in _TYPES:
-            found[f"{before}{entry.name}"] = entry
-    return found
-
-
-async def _http_error(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    return _json({"error": error.detail if isinstance(error, HTTPException) else str(error)}, status)
-
-
-async def _bug(request: Request, error: Exception) -> Response:
-    return _json({"error": f"{type(error).__name__}: {error}"[:500]}, 500)

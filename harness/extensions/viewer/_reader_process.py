@@ -156,6 +156,18 @@ class _Jobs:
         run = load_run(folder, self._project)
         return dumped(results(run.tables, run.headline, run.scores))
 
+    def leaderboard(self, root: Path) -> str:
+        """As `_board_jobs.leaderboard`, as JSON."""
+        from ._board_jobs import leaderboard
+
+        return dumped(leaderboard(self._project, root))
+
+    def comparison(self, one: Path, other: Path) -> str:
+        """As `_board_jobs.comparison`, as JSON."""
+        from ._board_jobs import comparison
+
+        return dumped(comparison(self._project, one, other))
+
     def episode(self, recording: Recording, more: dict[str, Any]) -> bytes:
         """A transcript as JSON; `more` has further entries."""
         transcript, scenes = self._transcript(recording)

@@ -280,7 +280,7 @@ class RunList:
     def all(self) -> list[ListedRun]:
         """The runs there are now, by name."""
         with self._lock:
-            there = {_url_id(name): (name, folder) for name, folder in _folders(self.root)}
+            there = {url_id(name): (name, folder) for name, folder in _folders(self.root)}
             for id in self._runs.keys() - there.keys():
                 self._runs.pop(id).close()
                 self._opened.pop(id, None)
@@ -350,7 +350,7 @@ def _folders(root: Path) -> Iterator[tuple[str, Path]]:
             left += [(path, depth + 1) for path in below if not path.name.startswith(".")]
 
 
-def _url_id(name: str) -> str:
+def url_id(name: str) -> str:
     """The name as one segment of a URL; no two names give the same."""
     data = os.fsencode(name.replace("/", "\0"))
     return re.sub(rb"[^A-Za-z0-9._\0-]", lambda match: b"~%02x" % match[0][0], data).replace(b"\0", b":").decode()

@@ -160,6 +160,22 @@ def test_without_tables_of_its_own_a_run_has_those_that_are_made_now(results: Pa
     assert made is not None and shown["tables"] == made["tables"] and shown["headline"] == made["headline"]
 
 
+@pytest.mark.slow
+def test_tables_from_before_a_run_was_scored_again_are_not_shown(results: Path, tmp_path: Path) -> None:
+    shutil.copytree(results / "coin", tmp_path / "coin")
+    scores = tmp_path / "coin" / "scores.jsonl"
+    with serving(tmp_path) as client:
+        before = get(client, "/coin/results")
+        lines = [json.loads(line) for line in scores.read_text().splitlines()]
+        changed = [{**line, "numbers": {**line["numbers"], "agreed": 0.25}} for line in lines]
+        scores.write_text("".join(json.dumps(line) + "\n" for line in changed))  # as a harness that writes no tables
+        while (after := get(client, "/coin/results"))["tables_pending"]:
+            assert after["tables"] is None and after["headline"] is None
+    assert before["headline"]["value"] != after["headline"]["value"] == 0.25
+    values = {cell["value"] for row in after["tables"][0]["rows"] for cell in row["cells"]}
+    assert values == {0.25}
+
+
 def test_pages_of_episodes(client: TestClient, results: Path) -> None:
     done = harness.load_run(results / "coin", TOY)
     everything = get(client, "/coin/episodes", limit=999)
@@ -359,6 +375,8 @@ def test_a_journal_that_is_being_read_has_its_progress(tmp_path: Path, monkeypat
     monkeypatch.setattr(RunIndex, "update", slow)
     with serving(tmp_path, patience=0.05) as client:
         busy = client.get("/api/runs/r/episodes")
+        at_once = get(client, "/r/results")
+        assert at_once["tables"] and not at_once["tables_pending"] and at_once["headline"]["n"] == 8
         assert busy.status_code == 503 and 0 <= busy.json()["indexing"] <= 1 and busy.headers["retry-after"] == "1"
         go_on.set()
         while (answer := client.get("/api/runs/r")).status_code == 503:

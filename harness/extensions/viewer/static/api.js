@@ -79,6 +79,16 @@ export async function get(path, query = {}, { signal, onIndexing, headers } = {}
   }
 }
 
+/** The same of what the server computes in the background: asks again until it is there. */
+export async function computed(path, query, { signal }) {
+  for (;;) {
+    const found = await get(path, query, { signal });
+    if (found.problem !== undefined) throw new Failure(found.problem, 400);
+    if (!found.pending) return found;
+    await waiting(300, signal);
+  }
+}
+
 /** One text of a turn, whole. */
 export async function text(run, episode, turn, part) {
   const asked = new URLSearchParams({ episode, turn, part });

@@ -1,7 +1,10 @@
-// The routes: #/ · #/runs/ID · #/runs/ID/episode?id=…&round=…&agent=…&turn=… · #/runs/ID/versions?id=…
-// Every one is a link to share.
+// The routes: #/ · #/runs/ID · #/runs/ID/episode?id=…&round=…&agent=…&turn=… · #/runs/ID/versions?id=… · #/leaderboard ·
+// #/compare?a=RUN&b=RUN&metric=… · #/compare/episode?a=RUN&b=RUN&one=ID&other=ID. Every one is a link to share.
 
 import { Failure, keepKey } from "./api.js";
+import { comparePage } from "./compare.js";
+import { comparedPage } from "./compared.js";
+import { leaderboardPage } from "./leaderboard.js";
 import { versionsPage } from "./versions.js";
 import { h, said, set, state } from "./dom.js";
 import { closeHelp, showHelp } from "./help.js";
@@ -12,6 +15,7 @@ import { runsPage } from "./runs.js";
 
 const main = document.getElementById("main");
 const crumbs = document.getElementById("crumbs");
+const nav = document.getElementById("pages");
 const PAGES = { episode: episodePage, versions: versionsPage };
 let page = { leave() {}, keys: {} };
 let leaving = new AbortController();
@@ -37,7 +41,8 @@ async function show() {
   if (location.hash === "#main") return main.focus();
   if (path[2] !== "episode") keep(location.hash || "#/");
   const list = path[2] === "episode" ? listed(query) : {};
-  const here = `${path.join("/")}?${new URLSearchParams({ id: query.get("id") || "", ...list })}`;
+  const whole = path[0] === "compare"; // its query says what is compared
+  const here = whole ? location.hash : `${path.join("/")}?${new URLSearchParams({ id: query.get("id") || "", ...list })}`;
   if (here === place && page.update) return page.update(query);
   const first = place === null;
   page.leave?.();
@@ -46,8 +51,15 @@ async function show() {
   place = here;
   const { signal } = leaving;
   const [what, run, part] = path;
-  const make = !what ? runsPage : what === "runs" && run ? (PAGES[part] ?? runPage) : null;
-  trail(run, part in PAGES ? query.get("id") : null, list);
+  const make = pageOf(what, run, part);
+  if (what === "leaderboard") trail([["Leaderboard", "#/leaderboard"]]);
+  else if (what === "compare") trail([["Compare", back("#/compare")], run === "episode" && [caseOf(query.get("one") ?? ""), location.hash]]);
+  else trail(run ? trailOf(run, part in PAGES ? query.get("id") : null, list) : []);
+  document.body.classList.toggle("is-list", !run);
+  for (const link of nav.children) {
+    if (link.hash === `#/${what}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
   page = { keys: {} };
   if (!make) return set(main, state("There is no such page.", null, h("p", {}, h("a", { href: "#/" }, "All runs"))));
   try {
@@ -78,11 +90,24 @@ async function show() {
   }
 }
 
-function trail(run, episode, among) {
-  const parts = [["Runs", back("#/")]];
+function pageOf(what, run, part) {
+  if (!what) return runsPage;
+  if (what === "runs" && run) return PAGES[part] ?? runPage;
+  if (what === "compare") return { episode: comparedPage }[run] ?? (run ? null : comparePage);
+  return what === "leaderboard" && !run ? leaderboardPage : null;
+}
+
+/** The case and repeat of an episode's id, without its condition. */
+const caseOf = (id) => id.split("/").slice(1).join("/") || id;
+
+function trailOf(run, episode, among) {
   const list = `#/runs/${encodeURIComponent(run)}`;
-  if (run) parts.push([run.replaceAll(":", "/"), episode ? back(list, among) : list]);
-  if (episode) parts.push([episode, location.hash]);
+  return [[run.replaceAll(":", "/"), episode ? back(list, among) : list], episode && [episode, location.hash]];
+}
+
+/** The way to this page behind all runs: names with addresses. */
+function trail(behind) {
+  const parts = [["Runs", back("#/")], ...behind.filter(Boolean)];
   document.title = [
     ...parts
       .slice(1)

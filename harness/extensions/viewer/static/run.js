@@ -11,12 +11,24 @@ export async function runPage(main, { run, query, signal }) {
   const progress = h("p", { class: "muted" });
   set(main, loading("Opening the run …"), progress);
   const onIndexing = (share) => set(progress, `Reading its journal for the first time: ${Math.round(share * 100)} %.`);
-  let data = await get(base, {}, { signal, onIndexing });
   const head = h("header", { class: "page-head" });
   const tables = h("section", { "aria-label": "Tables" });
   const body = h("section", { "aria-labelledby": "episodes-title" });
   const record = h("section", { "aria-label": "Run record" });
-  set(main, h("div", { class: "page" }, head, tables, body, record));
+  const page = h("div", { class: "page" }, head, tables, body, record);
+  let data = null;
+  get(`${base}/results`, {}, { signal }) // at once: what needs no journal
+    .then((early) => {
+      if (data || signal.aborted) return;
+      drawHead(head, early);
+      drawTables(tables, early);
+      drawRecord(record, early);
+      set(body, h("h2", { id: "episodes-title" }, "Episodes"), loading("Opening the run …"), progress);
+      set(main, page);
+    })
+    .catch(() => {}); // the other answer says why
+  data = await get(base, {}, { signal, onIndexing });
+  set(main, page);
 
   const episodes = episodeList(body, data, run, query, signal);
   const drawAll = () => {
@@ -53,7 +65,7 @@ export async function runPage(main, { run, query, signal }) {
 }
 
 function drawHead(head, data) {
-  const counts = data.counts;
+  const counts = data.counts ?? {};
   const share = (name) =>
     counts[name]
       ? h(
@@ -103,7 +115,12 @@ function drawHead(head, data) {
       h("div", {}, h("dt", {}, "Started"), h("dd", {}, when(data.start))),
       h("div", {}, h("dt", {}, "Took"), h("dd", {}, duration(data.duration))),
     ),
-    h("p", { class: "counts" }, OUTCOMES.map(share)),
+    h(
+      "p",
+      { class: "counts" },
+      OUTCOMES.map(share),
+      data.status === "finished" && h("a", { href: `#/compare?${new URLSearchParams({ a: data.id })}` }, "Compare with another run"),
+    ),
   );
 }
 
