@@ -312,10 +312,8 @@ def survey(plan: Plan) -> Survey:
             asked = (one for one, _ in plan.all_cases(condition)) if whole and first else () if whole else (case,)
             for one in asked:
                 at = episode_id(condition, one, 0) if condition.base is None else f"{origin}/{one.id}"
-                questions = (at, one.agents, one.public, one.private, one.topology)
-                sampling = (one.sampling,) if one.sampling else ()
-                digests[QUESTIONS].update(_as_text((*questions, *sampling)))
-                digests[ANSWERS].update(_as_text((at, one.target, one.labels, one.unscored)))
+                for what, facts in _facts(one).items():
+                    digests[what].update(_as_text((at, *facts)))
         if condition.id in agents:
             agents[condition.id].update(condition.protocol.possible_agents(case))
     if not ids:
@@ -323,6 +321,18 @@ def survey(plan: Plan) -> Survey:
         raise SpecError(message, place=plan.spec.place("task"))
     _check_players(plan, agents)
     return Survey(episodes, labels, {what: digest.hexdigest() for what, digest in digests.items()})
+
+
+def _facts(case: api.Case) -> dict[str, tuple[object, ...]]:
+    """What a case asks, and what its answers are graded by."""
+    sampling = (case.sampling,) if case.sampling else ()
+    asked = (case.agents, case.public, case.private, case.topology, *sampling)
+    return {QUESTIONS: asked, ANSWERS: (case.target, case.labels, case.unscored)}
+
+
+def case_digest(case: api.Case) -> str:
+    """Equal for cases that ask the same and have the same answers: 16 hexadecimal digits."""
+    return hashlib.sha256(b"".join(map(_as_text, _facts(case).values()))).hexdigest()[:16]
 
 
 def _as_text(facts: object) -> bytes:

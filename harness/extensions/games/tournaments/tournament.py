@@ -21,7 +21,7 @@ from harness.config.plan import Condition, Group, Plan
 from harness.config.spec import MAX_CONDITIONS, Spec
 
 from .adaptive import SeatedGame
-from .results import RESULTS
+from .results import RESULTS, VERSUS
 from .swiss import Draw, draw
 from .teams import Team, TeamsEntry, teams_of, together
 
@@ -31,7 +31,6 @@ DRAWN: Final = {"swiss": 200, "adaptive": 60}
 """Pairings whose rounds are drawn → how many contestants they take: a round of so many takes seconds to draw."""
 _ROUNDS: Final = 10
 """Of an adaptive tournament: more rounds bring little (`benchmarks/pairings.py`)."""
-_VERSUS: Final = " vs "
 _MAX_NAME_CHARS: Final = 80
 
 
@@ -229,7 +228,7 @@ class Tournament:
             ordered = tuple(sorted(names, key=place.__getitem__))
             turns = range(len(names) if self.rotate_seats and len({*names}) > 1 else 1)
             for seating in (names[turn:] + names[:turn] for turn in turns):
-                own: dict[str, Any] = {"pairing": _VERSUS.join(ordered), "first": seating[0]}
+                own: dict[str, Any] = {"pairing": VERSUS.join(ordered), "first": seating[0]}
                 own = own if number is None else {"round": number, **own}
                 prefix = [whole.id] if whole.labels else []
                 sitting = [*zip(seats, seating, strict=True)]
@@ -329,6 +328,6 @@ def _no_name(name: str, model: str | None) -> str | None:
         return f"it has {len(name)} characters, at most {_MAX_NAME_CHARS} fit"
     if name != name.strip():
         return "it begins or ends with a blank"
-    if name == "default" or _VERSUS in name or (name == "model" and model != name):
+    if name == "default" or VERSUS in name or (name == "model" and model != name):
         return "the harness gives that word a meaning of its own"
     return None

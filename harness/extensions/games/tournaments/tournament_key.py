@@ -147,14 +147,20 @@ class TournamentKey(SpecKey):
 
     def tables(self) -> list[dict[str, Any]]:
         """Ratings, and who won against whom, where results are measured; none without such games. Also the gap, where
-        contestants play themselves too."""
+        contestants play themselves too. In a matrix those of each of its conditions, and a rating over all."""
         if self.value.get("pairing") == "self_play" or RESULTS not in self._metrics():
             return []
         of, name = {"of": RESULTS}, self.spec.name
-        ratings = {"title": f"{name}: ratings", "kind": "rating", **of}
-        matrix = {"title": f"{name}: row against column", "kind": "cross_play", **of, "figure": "heat"}
-        gaps = {"title": f"{name}: with itself and with others", "kind": "self_play", **of}
-        return [ratings, matrix, gaps] if self.value.get("self_play") else [ratings, matrix]
+        swept = [*self.spec.get("matrix", {})]
+        rows = {"rows": swept} if swept else {}
+        tables = [{"title": f"{name}: ratings", "kind": "rating", **of, **rows}]
+        if swept:
+            over = f"over all of {', '.join(swept)}, with equal weights"
+            tables.append({"title": f"{name}: ratings {over}", "kind": "rating", **of})
+        tables.append({"title": f"{name}: row against column", "kind": "cross_play", **of, **rows, "figure": "heat"})
+        if self.value.get("self_play"):
+            tables.append({"title": f"{name}: with itself and with others", "kind": "self_play", **of, **rows})
+        return tables
 
     def _metrics(self) -> list[str]:
         return [metric_name(entry) for entry in self.spec.get("metrics", [])]
@@ -228,7 +234,7 @@ class TournamentKey(SpecKey):
         """`games`: contestant → how many it is to play; `models`: contestant → the model that plays for it."""
         from .standings import planned
 
-        return planned(self.read(), plan, episodes)
+        return planned(self.read(), plan, [*episodes])
 
     @classmethod
     def so_far(
