@@ -9,6 +9,7 @@ import functools
 import itertools
 import math
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -18,8 +19,13 @@ from .ratings_model import Choices, Outcome, Setting
 
 SeatedGame = tuple[Outcome, tuple[int, ...]]
 """A game, and the seats of its contestants."""
-_PRIOR: Final = 0.5
-"""Wins, and losses, of each contestant against one of mean strength, before the first game."""
+_WIDE: Final = 2.0
+"""Standard deviation of strengths where nothing is known, and that of what seats and ties are worth."""
+_ROUNDS: Final = 12
+"""How often strengths and their spread are estimated in turn."""
+_BALANCED: Final = 0.5
+"""Share of the cases of a round that go to the pairs that have played least. Without them whoever was lucky at first
+would count as decided and hardly play again: intervals would cover 83 % to 88 % (`benchmarks/pairings.py`)."""
 _WORTH: Final = 0.5
 """A pair is drawn beside the best one, if it is worth at least this share of it."""
 _DIGITS: Final = 7
@@ -45,10 +51,10 @@ def choose(
 ) -> dict[tuple[int, int], int]:
     """How many further cases each pair of contestants 0 … `count` − 1 plays in a round.
 
-    Strengths have the posterior of a Bradley–Terry model with a weak prior, as a normal distribution (Laplace). What is
+    Strengths have the posterior of a Bradley–Terry model with a normal prior, as a normal distribution (Laplace). What is
     to be learned is the order of each two contestants; a case is worth the entropy that these orders are expected to
     lose by it (Lindley, 1956, "On a measure of the information provided by an experiment"), over the pairs that have a
-    contestant of it. Cases are drawn one after another, each given those before; in one step also pairs of other
+    contestant of it. Half of the cases go by that, the others to the pairs that have played least. Cases are drawn one after another, each given those before; in one step also pairs of other
     contestants, which say little about each other.
 
     Args:
@@ -65,30 +71,53 @@ def choose(
     rng = random.Random(derive_seed(seed, "adaptive", number))
     outcomes = [outcome for outcome, _ in games]
     settings = [Setting(seats, 2) for _, seats in games]
-    found = Choices(count, outcomes, range(len(outcomes)), settings or None).solved(_PRIOR)
-    assert found is not None  # with a prior there is a maximum
-    means, covariance = found[0][:count], numpy.linalg.inv(found[1])[:count, :count]
+    means, covariance = _posterior(Choices(count, outcomes, range(len(outcomes)), settings or None))
     pairs = numpy.array([*itertools.combinations(range(count), 2)])
     rest = numpy.array([left.get((int(one), int(other)), 0) for one, other in pairs])
-    drawn: dict[tuple[int, int], int] = {}
+    drawn: Counter[tuple[int, int]] = Counter()
     units = min(units, int(rest.sum()))
-    while units:
+
+    def take(i: int) -> None:
+        nonlocal covariance
+        drawn[int(pairs[i][0]), int(pairs[i][1])] += 1
+        rest[i] -= 1
+        moves, _ = _moves(means, covariance, pairs[i : i + 1], turns)
+        covariance = covariance - numpy.outer(moves, moves)
+
+    while drawn.total() < math.ceil(_BALANCED * units):
+        take(max(rng.sample(range(len(pairs)), len(pairs)), key=rest.__getitem__))
+    while drawn.total() < units:
         worth = _worth(means, covariance, pairs, turns)
         worth = numpy.where(rest > 0, numpy.round(worth / worth.max(), _DIGITS), -1.0)
         order = sorted(rng.sample(range(len(pairs)), len(pairs)), key=lambda i: -worth[i])
         taken: set[int] = set()
         for i in order:
-            pair = int(pairs[i][0]), int(pairs[i][1])
-            if not units or worth[i] < _WORTH * worth[order[0]]:
+            if drawn.total() == units or worth[i] < _WORTH * worth[order[0]]:
                 break
-            if taken.isdisjoint(pair):
-                taken.update(pair)
-                drawn[pair] = drawn.get(pair, 0) + 1
-                rest[i] -= 1
-                units -= 1
-                moves, _ = _moves(means, covariance, pairs[i : i + 1], turns)
-                covariance = covariance - numpy.outer(moves, moves)
-    return drawn
+            if taken.isdisjoint(players := {*map(int, pairs[i])}):
+                taken |= players
+                take(i)
+    return dict(drawn)
+
+
+def _posterior(choices: Choices) -> tuple[Any, Any]:
+    """Means and covariance of the strengths (Laplace), whose normal prior has the spread that the games show."""
+    import numpy
+
+    count, here, spread = choices.count, numpy.zeros(choices.size), _WIDE
+    covariance = numpy.eye(choices.size) * _WIDE**2
+    for _ in range(_ROUNDS if choices.games else 0):
+        precision = numpy.full(choices.size, _WIDE**-2)
+        precision[:count] = spread**-2
+        for _ in range(2):
+            _, slope, information = choices.likelihood(here, 0.0)
+            covariance = numpy.linalg.inv(information + numpy.diag(precision))
+            step = covariance @ (slope - precision * here)
+            here = here + step * min(1.0, 2.0 / max(float(abs(step).max()), 1e-300))
+        own = here[:count] - here[:count].mean()
+        squares = float(own @ own + numpy.trace(covariance[:count, :count]))
+        spread = min(_WIDE, math.sqrt(squares / count))
+    return here[:count], covariance[:count, :count]
 
 
 def _moves(means: Any, covariance: Any, pairs: Any, turns: int) -> tuple[Any, Any]:
