@@ -8,8 +8,9 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy
 
@@ -95,6 +96,8 @@ class Seated:
         advantage: log-strength of the first seat over the last.
         luck: standard deviation over deals of the difference between two seats.
         uneven: whether some pairings play many times as many deals as others.
+        games: how many games there are, each with a quarter of the deals of the one before, and with the advantage on
+            the other side; all weigh as much as each other.
     """
 
     contestants: int = 4
@@ -105,6 +108,7 @@ class Seated:
     nu: float = 0.0
     rotated: bool = True
     uneven: bool = False
+    games: int = 1
 
     def drawn(self, generator: Generator) -> tuple[list[Outcome], list[Hashable], list[Setting]]:
         """Games, which of them are one observation, and their seats and deals."""
@@ -112,18 +116,21 @@ class Seated:
         worth = numpy.linspace(self.advantage / 2, -self.advantage / 2, self.seats)
         games: list[Outcome] = []
         clusters: list[Hashable] = []
-        settings = []
-        for deal in range(self.deals):
+        settings: list[Setting] = []
+        for number, deal in ((g, d) for g in range(self.games) for d in range(self.deals // 4**g)):
             dealt = generator.normal(size=self.seats) * self.luck / math.sqrt(2)
+            here = worth * (-1) ** number + dealt - dealt.mean()
             for players in itertools.combinations(range(self.contestants), self.seats):
                 if self.uneven and deal >= self.deals // (1 + sum(players)):
                     continue
                 for turn in range(self.seats if self.rotated else 1):
                     sitting = players[turn:] + players[:turn]
-                    games.append(self._played(generator, sitting, true[[*sitting]] + worth + dealt - dealt.mean()))
-                    clusters.append((deal, players))
-                    settings.append(Setting(tuple(range(self.seats)), self.seats, "", deal))
-        return games, clusters, settings
+                    games.append(self._played(generator, sitting, true[[*sitting]] + here))
+                    clusters.append((number, deal, players))
+                    settings.append(Setting(tuple(range(self.seats)), self.seats, f"game {number}", deal))
+        counts = Counter(one.game for one in settings)
+        weights = {game: len(settings) / len(counts) / count for game, count in counts.items()}
+        return games, clusters, [replace(one, weight=weights[one.game]) for one in settings]
 
     def _played(self, generator: Generator, players: tuple[int, ...], strengths: numpy.ndarray) -> Outcome:
         if not self.nu:
@@ -138,12 +145,22 @@ SEATED: dict[str, Seated] = {
     "advantage 1": Seated(advantage=1),
     "advantage 2": Seated(advantage=2),
     "advantage 1, seats not rotated": Seated(advantage=1, deals=40, rotated=False),
+    "luck 1": Seated(luck=1),
+    "luck 2": Seated(luck=2),
     "advantage 1, luck 1": Seated(advantage=1, luck=1),
     "advantage 1, luck 2": Seated(advantage=1, luck=2),
+    "ties": Seated(nu=NU),
+    "advantage 2, ties": Seated(advantage=2, nu=NU),
     "advantage 1, luck 1, ties": Seated(advantage=1, luck=1, nu=NU),
+    "uneven pairings": Seated(contestants=5, deals=40, uneven=True),
     "advantage 1, uneven pairings": Seated(contestants=5, advantage=1, deals=40, uneven=True),
+    "advantage 1, luck 1, uneven pairings": Seated(contestants=5, advantage=1, luck=1, deals=40, uneven=True),
+    "three seats, advantage 1": Seated(seats=3, deals=12, advantage=1),
     "three seats, advantage 1, luck 1": Seated(seats=3, deals=12, advantage=1, luck=1),
+    "four seats, advantage 1": Seated(contestants=5, seats=4, deals=10, advantage=1),
     "four seats, advantage 1, luck 1": Seated(contestants=5, seats=4, deals=10, advantage=1, luck=1),
+    "two games, advantage 1": Seated(advantage=1, deals=40, games=2),
+    "two games, advantage 1, luck 1": Seated(advantage=1, luck=1, deals=40, games=2),
 }
 
 

@@ -23,6 +23,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     ratings   how often intervals of ratings cover the true strengths, in 1,000 tournaments each
     ratings_seats  the same where seats and deals matter
     ratings_bootstrap  the same of a bootstrap over games
+    pairings  pairings by expected information beside a round robin of as many games
     ratings_speed  ratings of 20 contestants after 10,000 games
     panels    methods that combine answers, with simulated players, from start to tables
     discussion  CPU time per model call with the mock engine when ten seats discuss for 10 and 40 rounds
@@ -65,6 +66,7 @@ import intervals
 import lm_eval_parity
 import mas
 import networks
+import pairings
 import panels
 import programs
 import ratings
@@ -408,6 +410,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "ratings": lambda smoke: ratings.coverage(5 if smoke else 1_000),
     "ratings_seats": lambda smoke: ratings.seats(2 if smoke else 1_000),
     "ratings_bootstrap": lambda smoke: ratings.bootstrap(2 if smoke else 150, 20 if smoke else 200),
+    "pairings": lambda smoke: pairings.pairings(2 if smoke else 200),
     "ratings_speed": lambda smoke: ratings.speed(500 if smoke else 10_000),
     "effects_speed": lambda smoke: effects.speed(2_000 if smoke else 100_000),
     "panels": lambda smoke: panels.methods(measured, smoke),

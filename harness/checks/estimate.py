@@ -195,7 +195,9 @@ def estimate(plan: Plan, models: Collection[str] | None = None) -> Estimate:
                 calls += repeats * length.calls
                 replies += repeats * length.replies
                 tokens += int(repeats * length.count * per_turn[condition.id])
-    return Estimate(*map(plan.in_all, (len(plan.conditions), episodes, turns, calls, tokens, replies * reply)))
+    grows = any(condition.drawn is not None for condition in plan.conditions)  # the same conditions, by more episodes
+    count = len(plan.conditions) if grows else plan.in_all(len(plan.conditions))
+    return Estimate(count, *map(plan.in_all, (episodes, turns, calls, tokens, replies * reply)))
 
 
 def _asking(condition: Condition, models: Collection[str]) -> Condition:
@@ -213,5 +215,5 @@ def _by_task(conditions: Iterable[Condition]) -> Iterable[list[Condition]]:
     """Conditions with the same task together: its cases are drawn once for all of them."""
     groups: dict[Hashable, list[Condition]] = {}
     for condition in conditions:
-        groups.setdefault((id(condition.task), condition.games), []).append(condition)
+        groups.setdefault((id(condition.task), condition.games, condition.drawn), []).append(condition)
     return groups.values()

@@ -130,7 +130,11 @@ class SpecKey:
         return count
 
     def planned(self, plan: Plan, episodes: Iterable[Job]) -> Mapping[str, Any]:
-        """What run.json keeps of these episodes, which are to be played: `so_far` gets it."""
+        """What run.json keeps of these episodes, which are to be played: `so_far` gets it.
+
+        With `cases`, a mapping case → digest, runs that `compared` shows together may have other numbers of cases:
+        those that they have in common must be equal.
+        """
         return {}
 
     @classmethod

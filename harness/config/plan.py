@@ -78,6 +78,8 @@ class Condition:
         base: the id of the condition that this one is a seating of; it has the same cases, and the same chance of the
             protocol, as all seatings of it.
         games: how many episodes it has; None for as many as the spec's cases and repeats make.
+        drawn: how many of these are to be played, if results of others say how many: every case once, then again. None
+            for all. The rest is no part of the plan yet.
     """
 
     id: str
@@ -89,6 +91,7 @@ class Condition:
     limits: EpisodeLimits | None = None
     base: str | None = None
     games: int | None = None
+    drawn: int | None = None
 
     @property
     def origin(self) -> str:
@@ -189,9 +192,11 @@ class Plan:
         sharing = Counter((id(condition.task), condition.games) for condition in self.conditions)
         for condition in self.conditions:
             key = id(condition.task), condition.games
-            cases = made.get((condition.origin, condition.games)) or made.get(key) or self.cases(condition)
+            cases = made.get((condition.origin, condition.games)) or made.get(key) or self.all_cases(condition)
             if sharing[key] > 1 and key not in made:
                 cases = made[key] = list(cases)
+            if condition.drawn is not None:
+                cases = _first(condition.drawn, list(cases))
             for case, repeats in cases:
                 if not isinstance(case, api.Case):
                     raise PluginError(f"{type(condition.task).__name__}.cases gives {case!r:.80}, no Case")
@@ -209,7 +214,12 @@ class Plan:
             raise DataError(message, place=self.spec.place("task"), hint=error.hint) from error
 
     def cases(self, condition: Condition) -> Iterator[tuple[api.Case, int]]:
-        """The cases of a condition, each with how often it is played.
+        """The cases of a condition, each with how often it is played. Raises as `all_cases`."""
+        cases = self.all_cases(condition)
+        return cases if condition.drawn is None else iter(_first(condition.drawn, list(cases)))
+
+    def all_cases(self, condition: Condition) -> Iterator[tuple[api.Case, int]]:
+        """The same with those that are not drawn yet.
 
         Raises `DataError` with the place of the spec's task, if it is about no line of a file of its own.
         """
@@ -228,10 +238,23 @@ class Plan:
         return count
 
 
+def _first(count: int, cases: Sequence[tuple[api.Case, int]]) -> list[tuple[api.Case, int]]:
+    """So many episodes of these cases, each with how often it is played: every case once, then again."""
+    taken, least = [0] * len(cases), 0
+    while count and any(repeats > least for _, repeats in cases):
+        for i, (_, repeats) in enumerate(cases):
+            if count and repeats > least:
+                taken[i] += 1
+                count -= 1
+        least += 1
+    return [(case, repeats) for (case, _), repeats in zip(cases, taken, strict=True) if repeats]
+
+
 def _cases_by_origin(episodes: Iterable[Job]) -> Iterator[tuple[tuple[str, int | None], list[tuple[api.Case, int]]]]:
     """((origin, games), the cases of these episodes, each with how often it is played)."""
     cases: dict[tuple[str, int | None], dict[str, tuple[api.Case, int]]] = {}
-    for condition, case, repeat in episodes:  # those of several seatings are the same
+    whole = (job for job in episodes if job[0].drawn is None)
+    for condition, case, repeat in whole:  # those of several seatings are the same
         cases.setdefault((condition.origin, condition.games), {})[case.id] = case, repeat + 1
     return ((key, [*of.values()]) for key, of in cases.items())
 
@@ -283,12 +306,14 @@ def survey(plan: Plan) -> Survey:
         episodes.append((condition, case, repeat))
         labels.update(condition.labels, case.labels)
         origin = condition.origin
-        if repeat == 0 and looked_at.setdefault(origin, condition.id) == condition.id:  # seatings have the same cases
-            name = name if condition.base is None else f"{origin}/{case.id}"
-            questions = (name, case.agents, case.public, case.private, case.topology)
-            sampling = (case.sampling,) if case.sampling else ()
-            digests[QUESTIONS].update(_as_text((*questions, *sampling)))
-            digests[ANSWERS].update(_as_text((name, case.target, case.labels, case.unscored)))
+        first = origin not in looked_at
+        if looked_at.setdefault(origin, condition.id) == condition.id and repeat == 0:  # seatings have the same cases
+            whole = condition.drawn is not None  # how many are drawn is no matter of the cases
+            asked = (one for one, _ in plan.all_cases(condition)) if whole and first else () if whole else (case,)
+            for one in asked:
+                at = episode_id(condition, one, 0) if condition.base is None else f"{origin}/{one.id}"
+                for what, facts in _facts(one).items():
+                    digests[what].update(_as_text((at, *facts)))
         if condition.id in agents:
             agents[condition.id].update(condition.protocol.possible_agents(case))
     if not ids:
@@ -296,6 +321,18 @@ def survey(plan: Plan) -> Survey:
         raise SpecError(message, place=plan.spec.place("task"))
     _check_players(plan, agents)
     return Survey(episodes, labels, {what: digest.hexdigest() for what, digest in digests.items()})
+
+
+def _facts(case: api.Case) -> dict[str, tuple[object, ...]]:
+    """What a case asks, and what its answers are graded by."""
+    sampling = (case.sampling,) if case.sampling else ()
+    asked = (case.agents, case.public, case.private, case.topology, *sampling)
+    return {QUESTIONS: asked, ANSWERS: (case.target, case.labels, case.unscored)}
+
+
+def case_digest(case: api.Case) -> str:
+    """Equal for cases that ask the same and have the same answers: 16 hexadecimal digits."""
+    return hashlib.sha256(b"".join(map(_as_text, _facts(case).values()))).hexdigest()[:16]
 
 
 def _as_text(facts: object) -> bytes:

@@ -146,7 +146,7 @@ class Comparable:
         """Why a run cannot be compared with these, and what to do; None if it can."""
         for key, digest in _identity(run).items():
             there, other = self._first.get(key, (digest, run))
-            if there != digest:
+            if there != digest and not (key[0] == "cases" and _by_case(run) and _by_case(other)):
                 what, hint = _DIFFERENCES[key[0]]
                 what = what.format(name=key[1], specs=_specs_differ(run, other))
                 return f"run {run.id} cannot be compared with {other.id}: {what}", hint
@@ -192,9 +192,16 @@ def _identity(run: RunScores) -> dict[tuple[str, str], str]:
         **_spec_parts(run),
         **{part: own_code.get(part) or {} for part in ("play", "task", "metrics")},
         "cases": run.run.get("cases") or {},
+        "case": _by_case(run),
         "judges": {name: text(one.get("digest")) for name, one in (run.run.get("judges") or {}).items()},
     }
     return {(part, name): digest for part, digests in parts.items() for name, digest in digests.items()}
+
+
+def _by_case(run: RunScores) -> Mapping[str, str]:
+    """Case → digest, where a key of the spec lets runs have other numbers of cases (`SpecKey.planned`)."""
+    kept = [one for one in (run.run.get("keys") or {}).values() if isinstance(one, dict)]
+    return next((one["cases"] for one in kept if isinstance(one.get("cases"), dict)), {})
 
 
 def _spec_parts(run: RunScores) -> dict[str, dict[str, str]]:
@@ -250,6 +257,10 @@ _DIFFERENCES: Final = {
     ),
     "task": _GRADED,
     "metrics": _GRADED,
+    "case": (
+        "case {name} is another one in each",
+        "Run one of them again in another folder, or make a leaderboard for each.",
+    ),
     "cases": (
         "the {name} were not the same",
         "`harness score` on both takes the right answers of now; questions have to be run again.",
@@ -271,7 +282,10 @@ def shown_names(runs: Sequence[RunScores]) -> dict[tuple[str, str], str]:
 
 
 def _merged(runs: Sequence[RunScores], names: Mapping[tuple[str, str], str]) -> list[EpisodeScore]:
-    """All scores, under their models' names here."""
+    """All scores, under their models' names here. Those of tournaments, which may share episodes, stand in the order in
+    which the runs began."""
+    if "contestants" in _spec_parts(runs[0]):
+        runs = sorted(runs, key=lambda run: (text(run.run.get("start")), run.id))
     merged = []
     for run in runs:
         for score in run.scores:

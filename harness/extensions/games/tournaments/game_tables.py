@@ -31,9 +31,11 @@ def game_table(table: TableSpec, how: Games, metrics: Mapping[str, Metric], scor
     metric = table.cells[0]
     if not isinstance(metrics[metric], ResultsMetric):
         raise SpecError(f"table {table.title!r}: of: {metric} keeps no results of games, as games/results does")
+    merged: list[str] = []
     several = len({score.model for score in scores}) > 1 and "model" not in table.rows
     if several and all("pairing" in score.labels for score in scores):  # tournaments with the game in common
-        several, scores = False, together(scores, metric)
+        several = False
+        scores, merged = together(scores, metric)
     axis = Axis(("model", *table.rows) if several else table.rows, table)
     groups: dict[Key, list[EpisodeScore]] = {}
     for score in scores:
@@ -88,7 +90,7 @@ def game_table(table: TableSpec, how: Games, metrics: Mapping[str, Metric], scor
         unit=table.unit,
         figure=table.figure,
     )
-    return replace(done, notes=tuple(dict.fromkeys([*_before(table, scores), *notes])))
+    return replace(done, notes=tuple(dict.fromkeys([*_before(table, scores), *merged, *notes])))
 
 
 def _one(table: TableSpec) -> str:

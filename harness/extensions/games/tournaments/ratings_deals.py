@@ -94,6 +94,9 @@ class _Likelihood:
 
     A deal that the same contestants play again in the same seats weighs as one game: that they do the same again is no
     luck of the deal.
+
+    Attributes:
+        worth: how much each deal counts, of games that weigh as much as others.
     """
 
     def __init__(self, choices: Choices, deals: Any, seats: int) -> None:
@@ -109,6 +112,8 @@ class _Likelihood:
         ]
         counts = Counter(same)
         repeats = numpy.array([counts[one] for one in same])
+        self.worth = numpy.ones(self.count)
+        self.worth[deals] = [one.weight for one in settings]
         contrasts = {count: _contrast(count, self.width) for count in {one.count for one in settings}}
         for block in choices.blocks:
             effects = numpy.zeros((len(block.games), block.size, self.width))
@@ -121,7 +126,7 @@ class _Likelihood:
                 effects[own] = contrasts[count][where]
             members = block.features[:, : block.size]
             loadings = numpy.einsum("ap,rpd->rad", members, effects)
-            self._parts.append(_Part(block, deals[block.games], loadings, block.weights / repeats[block.games]))
+            self._parts.append(_Part(block, deals[block.games], loadings, 1 / repeats[block.games]))
         nodes, weights = numpy.polynomial.hermite.hermgauss(_NODES[self.width])
         self._nodes = numpy.array([*itertools.product(nodes, repeat=self.width)])
         self._log_weights = numpy.array(
@@ -183,18 +188,18 @@ class _Likelihood:
         posterior = numpy.exp(logs - top)
         total = posterior.sum(axis=1, keepdims=True)
         posterior /= total
-        value = float((numpy.log(total) + top).sum()) - 0.5 * (spread / _WIDE) ** 2
+        value = float(self.worth @ (numpy.log(total) + top)[:, 0]) - 0.5 * (spread / _WIDE) ** 2
         slope = numpy.zeros(len(here))
         slope[-1] = -((spread / _WIDE) ** 2)
         parts = []
         for part, (shares, effects) in zip(self._parts, seen, strict=True):
-            block, weights = part.block, posterior[part.deals]
+            block, weights, own = part.block, posterior[part.deals], part.weights * self.worth[part.deals]
             row = numpy.arange(len(block.chosen))
             mean = numpy.einsum("rk,rka->ra", weights, shares)
-            surprise = (block.features[block.chosen] - mean @ block.features) * part.weights[:, None]
+            surprise = (block.features[block.chosen] - mean @ block.features) * own[:, None]
             numpy.add.at(slope, block.columns[block.sets], surprise)
             off = effects[row, :, block.chosen] - (shares * effects).sum(axis=2)
-            slope[-1] += float((part.weights * (weights * off).sum(axis=1)).sum())
+            slope[-1] += float((own * (weights * off).sum(axis=1)).sum())
             parts.append(surprise if each else None)
         level = self.choices.level @ parameters  # neither the mean of strengths nor that of seats is known
         value -= 0.5 * float(parameters @ level)
@@ -205,15 +210,15 @@ class _Likelihood:
         """Of the strengths; None with no more clusters than contestants."""
         import numpy
 
-        choices, size, count = self.choices, len(here), self.choices.count
+        choices, count = self.choices, self.choices.count
         if choices.clusters <= count:
             return None
-        information = numpy.zeros((size, size))
-        for i in range(size):
-            step = numpy.zeros(size)
-            step[i] = 1e-4
-            information[i] = (self.negative(here + step)[1] - self.negative(here - step)[1]) / 2e-4
-        inverse = numpy.linalg.inv((information + information.T) / 2)[: choices.size, : choices.size]
+        inverse = numpy.linalg.inv(self._information(here))
+        if (self.worth != self.worth[0]).any():
+            worth, self.worth = self.worth, self.worth**2
+            inverse = inverse @ self._information(here) @ inverse
+            self.worth = worth
+        inverse = inverse[: choices.size, : choices.size]
         center = numpy.eye(count) - 1 / count
         covariance = center @ inverse[:count, :count] @ center
         _, _, surprises = self._looked(here, each=True)
@@ -224,6 +229,17 @@ class _Likelihood:
             numpy.add.at(apart, (part.block.games[:, None], columns), surprise)
         grown, plain = (float(numpy.trace(inverse @ one.T @ one @ inverse)) for one in (together, apart))
         return covariance * max(1.0, grown / max(plain, 1e-12))
+
+    def _information(self, here: Any) -> Any:
+        """The negative of the second derivatives, by differences of the gradient."""
+        import numpy
+
+        information = numpy.zeros((len(here),) * 2)
+        for i in range(len(here)):
+            step = numpy.zeros(len(here))
+            step[i] = 1e-4
+            information[i] = (self.negative(here + step)[1] - self.negative(here - step)[1]) / 2e-4
+        return (information + information.T) / 2
 
 
 def _contrast(count: int, width: int) -> Any:

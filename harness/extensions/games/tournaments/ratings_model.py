@@ -17,6 +17,7 @@ MAX_SIDES: Final = 10
 _FAR: Final = 12.0
 """A parameter beyond this grows without end: odds of 160,000 to 1."""
 _STEPS: Final = 200
+_NORMAL: Final = 1.959964
 _CHUNK: Final = 2**21
 """So many probabilities are held at once."""
 
@@ -71,8 +72,9 @@ class Strengths:
 
     @property
     def quantile(self) -> float:
-        """Of Student's t, for 95 % intervals."""
-        return t_quantile(max(self.clusters - 1, 1))
+        """Of Student's t, for 95 % intervals; of the normal distribution where luck is a part of the model, whose
+        covariance comes from its information and not from observed clusters."""
+        return _NORMAL if self.luck is not None else t_quantile(max(self.clusters - 1, 1))
 
 
 def islands(count: int, games: Iterable[Outcome]) -> list[list[int]]:

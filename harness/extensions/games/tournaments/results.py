@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from abc import abstractmethod
 from collections import Counter
@@ -44,6 +45,8 @@ class ResultsMetric(CorpusMetric):
         )
 
 
+VERSUS: Final = " vs "
+"""What stands between the names of a pairing."""
 TURNS: Final = ("substituted", "illegal", "failed")
 """What turns are counted by, besides all `turns`."""
 MIN_LEGAL: Final = 0.5
@@ -234,7 +237,7 @@ def games_of(scores: Iterable[EpisodeScore], metric: str, cluster: Sequence[str]
             own: Hashable = cluster_of(score, cluster) if cluster else (score.case, frozenset(returns))
             standing = standing_of(record.value) or returns
             turns, forfeits = turns_of(record.value), forfeits_of(record.value)
-            game = (returns, standing, score.case, own, turns, forfeits, _seats(score, returns), _game(score))
+            game = (returns, standing, score.case, own, turns, forfeits, _seats(score, returns), game_of(score))
             games.append(Game(*game))
     return games
 
@@ -249,10 +252,9 @@ def _seats(score: EpisodeScore, contestants: Iterable[str]) -> dict[str, int]:
     return {name: seat for seat, name in enumerate(order)}
 
 
-def _game(score: EpisodeScore) -> str:
+def game_of(score: EpisodeScore) -> str:
     """The condition of an episode without what a tournament adds to it: who plays, and in which round. Other specs may
     have a matrix of who plays: their games are one."""
     if "pairing" not in score.labels:
         return ""
-    names = ("round", "pairing") if "round" in score.labels else ("pairing",)
-    return score.condition.partition(f"{names[0]}={score.labels[names[0]]}")[0].rstrip(",")
+    return re.split(r"(?:^|,)(?:round|pairing)=", score.condition, maxsplit=1)[0]

@@ -25,20 +25,24 @@ _REMATCH: Final = 1 << 100
 
 @dataclass(frozen=True)
 class Draw:
-    """One round: who plays whom, the first of a pair in the first seat, and who sits out."""
+    """One round: who plays whom, the first of a pair in the first seat, and who sits out; of adaptive ones also how
+    many further cases each pair plays."""
 
     pairs: tuple[tuple[str, str], ...]
     bye: str | None = None
+    cases: tuple[int, ...] = ()
 
     @classmethod
     def read(cls, entry: Mapping[str, Any]) -> Draw:
         """The inverse of `entry`."""
-        return cls(tuple((first, second) for first, second in entry["pairs"]), entry.get("bye"))
+        pairs = tuple((first, second) for first, second in entry["pairs"])
+        return cls(pairs, entry.get("bye"), tuple(entry.get("cases", ())))
 
     @property
     def entry(self) -> dict[str, Any]:
         """As a spec has it under `drawn:`."""
-        return {"pairs": [list(pair) for pair in self.pairs]} | ({"bye": self.bye} if self.bye is not None else {})
+        more = ({"bye": self.bye} if self.bye is not None else {}) | ({"cases": [*self.cases]} if self.cases else {})
+        return {"pairs": [list(pair) for pair in self.pairs], **more}
 
 
 def draw(names: Sequence[str], earlier: Sequence[Draw], points: Mapping[str, float], seed: int) -> Draw:

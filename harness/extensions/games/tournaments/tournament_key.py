@@ -47,10 +47,11 @@ class ContestantEntry(TypedDict, total=False):
 
 
 class DrawEntry(TypedDict):
-    """A round of a Swiss tournament as a run has drawn it."""
+    """A round as a run has drawn it."""
 
     pairs: list[Annotated[list[str], Keywords(minItems=2, maxItems=2)]]
-    bye: NotRequired[Annotated[str, "who sat out"]]
+    bye: NotRequired[Annotated[str, "swiss: who sat out"]]
+    cases: NotRequired[Annotated[list[int], "adaptive: how many further cases each pair plays"]]
 
 
 class TournamentEntry(TypedDict):
@@ -63,8 +64,9 @@ class TournamentEntry(TypedDict):
     ]
     pairing: NotRequired[
         Annotated[
-            Literal["round_robin", "swiss", "self_play"],
-            "who meets: all combinations (the default), those with as many points, or each contestant itself",
+            Literal["round_robin", "swiss", "adaptive", "self_play"],
+            "who meets: all combinations (the default), those with as many points, those whose games say most about "
+            "the ranks, or each contestant itself",
         ]
     ]
     self_play: NotRequired[Annotated[bool, "round_robin: each contestant plays itself too"]]
@@ -86,11 +88,28 @@ class TournamentEntry(TypedDict):
             "by default each case as often as `repeats` says",
         ]
     ]
-    rounds: NotRequired[Annotated[int, Range(ge=1, le=1000), "swiss: by default log2 of the contestants, rounded up"]]
-    results: NotRequired[
-        Annotated[str, "swiss: the metric whose records [[contestant, return], …] say who won (games/results)"]
+    games: NotRequired[
+        Annotated[
+            int,
+            Range(ge=1, le=100_000_000),
+            "adaptive: how many games are played in all; by default half as many as in a round robin",
+        ]
     ]
-    drawn: NotRequired[Annotated[dict[str, list[DrawEntry]], "swiss: the rounds so far, as a run's spec.yaml has them"]]
+    rounds: NotRequired[
+        Annotated[
+            int,
+            Range(ge=1, le=1000),
+            "swiss: by default log2 of the contestants, rounded up; adaptive: in how many rounds games are drawn (10)",
+        ]
+    ]
+    results: NotRequired[
+        Annotated[
+            str, "swiss, adaptive: the metric whose records [[contestant, return], …] say who won (games/results)"
+        ]
+    ]
+    drawn: NotRequired[
+        Annotated[dict[str, list[DrawEntry]], "swiss, adaptive: the rounds so far, as a run's spec.yaml has them"]
+    ]
 
 
 class TournamentKey(SpecKey):
@@ -128,14 +147,20 @@ class TournamentKey(SpecKey):
 
     def tables(self) -> list[dict[str, Any]]:
         """Ratings, and who won against whom, where results are measured; none without such games. Also the gap, where
-        contestants play themselves too."""
+        contestants play themselves too. In a matrix those of each of its conditions, and a rating over all."""
         if self.value.get("pairing") == "self_play" or RESULTS not in self._metrics():
             return []
         of, name = {"of": RESULTS}, self.spec.name
-        ratings = {"title": f"{name}: ratings", "kind": "rating", **of}
-        matrix = {"title": f"{name}: row against column", "kind": "cross_play", **of, "figure": "heat"}
-        gaps = {"title": f"{name}: with itself and with others", "kind": "self_play", **of}
-        return [ratings, matrix, gaps] if self.value.get("self_play") else [ratings, matrix]
+        swept = [*self.spec.get("matrix", {})]
+        rows = {"rows": swept} if swept else {}
+        tables = [{"title": f"{name}: ratings", "kind": "rating", **of, **rows}]
+        if swept:
+            over = f"over all of {', '.join(swept)}, with equal weights"
+            tables.append({"title": f"{name}: ratings {over}", "kind": "rating", **of})
+        tables.append({"title": f"{name}: row against column", "kind": "cross_play", **of, **rows, "figure": "heat"})
+        if self.value.get("self_play"):
+            tables.append({"title": f"{name}: with itself and with others", "kind": "self_play", **of, **rows})
+        return tables
 
     def _metrics(self) -> list[str]:
         return [metric_name(entry) for entry in self.spec.get("metrics", [])]
@@ -175,9 +200,10 @@ class TournamentKey(SpecKey):
         entry.check(len(teams), before, self.place)
         if entry.rounds is not None and entry.results not in (names := self._metrics()):
             hint = f"Add it to metrics:, or let results: name another that does. {near(entry.results, names)}"
-            message = f"pairing: swiss draws by the metric {entry.results!r}, which the spec does not have"
+            message = f"pairing: {entry.pairing} draws by the metric {entry.results!r}, which the spec does not have"
             raise SpecError(message, place=self.place("results"), hint=hint)
-        return entry.conditions(whole, {group.name: group for group in whole.groups}, teams, int(spec.get("seed", 0)))
+        groups = {group.name: group for group in whole.groups}
+        return entry.conditions(whole, groups, teams, int(spec.get("seed", 0)), spec.get("limit"))
 
     def check_metrics(self, metrics: Mapping[str, Metric]) -> Iterable[tuple[str, tuple[Any, ...]]]:
         """A metric that does not say who won."""
@@ -191,24 +217,24 @@ class TournamentKey(SpecKey):
         return {str(one if isinstance(one, str) else one.get("model")) for pool in pools for one in pool}
 
     def next(self, plan: Plan, scores: Iterable[EpisodeScore]) -> Spec | None:
-        """With one more round of a Swiss tournament."""
-        from .tournament import rounds, with_next_round
+        """With one more round, where rounds are drawn."""
+        from .rounds import rounds, with_next_round
 
         count, every = rounds(plan)
         return None if count == every else with_next_round(plan, scores)
 
     def total(self, plan: Plan, count: int) -> int:
-        """With all rounds of a Swiss tournament, which have equal sizes."""
-        from .tournament import rounds
+        """With all rounds."""
+        from .rounds import share_drawn
 
-        played, every = rounds(plan)
-        return count * every // played
+        drawn, every = share_drawn(plan)
+        return count * every // drawn
 
     def planned(self, plan: Plan, episodes: Iterable[Job]) -> Mapping[str, Any]:
         """`games`: contestant → how many it is to play; `models`: contestant → the model that plays for it."""
         from .standings import planned
 
-        return planned(self.read(), plan, episodes)
+        return planned(self.read(), plan, [*episodes])
 
     @classmethod
     def so_far(
