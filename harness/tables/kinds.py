@@ -56,7 +56,7 @@ class TableKind(ABC):
 
     @classmethod
     def proposed(cls, headline: HeadlineSpec) -> Mapping[str, Any] | None:
-        """The keys of an entry about a headline, for `harness report --table KIND` where a spec has none of the kind."""
+        """Keys of an entry about a headline: `harness report --table KIND` shows it of a spec that has none."""
         return None
 
     @classmethod
