@@ -107,7 +107,8 @@ def test_the_command_says_what_it_takes_and_costs(
     assert code == 0 and "No run says how numbers vary" in out
     assert rows_of(out) == [["1", "1572", "1572", "4716", "103752", "1207296"]]
     code, out, _ = invoke(capsys, "plan", "--spec", spec, "--detect", "5%", "--run", runs[0], "--run", runs[1])
-    assert code == 0 and "differences of two models vary" in out and "With the spec's 10 cases a condition" in out
+    assert code == 0 and "differences of two models vary" in " ".join(out.split())
+    assert "With the spec's 10 cases a condition" in out
     assert [row[0] for row in rows_of(out)] == ["1", "2", "3", "5", "10"]
     cases = [int(row[1]) for row in rows_of(out)]
     assert cases == sorted(cases, reverse=True) and "One model was seen" not in out

@@ -168,6 +168,6 @@ def test_report_has_the_table_of_any_run_by_the_name_of_its_kind(
     code, out, _ = invoke(
         capsys, "report", *(str(tmp_path / x) for x in "ab"), "--table", "variance_components", "--format", "json"
     )
-    [both] = json.loads(out)["tables"] if isinstance(json.loads(out), dict) else json.loads(out)
+    [both] = json.loads(out)
     assert [row["key"]["component"] for row in both["rows"]] == ["case", "case × model", "repeat"]
     assert "case" in render(table(drawn(1, cases=5)), "latex")
