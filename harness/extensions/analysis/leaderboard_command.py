@@ -26,6 +26,7 @@ from harness.evaluation.load_run import load_run, run_folder
 from harness.evaluation.run import Run
 from harness.evaluation.stages import execute
 from harness.extensions.analysis import comparison
+from harness.extensions.analysis.amount import Amount
 from harness.extensions.analysis.leaderboard import Comparable, RunScores, grouped
 from harness.extensions.analysis.leaderboard import leaderboard as merge
 from harness.extensions.analysis.overall import overall
@@ -96,6 +97,7 @@ def compare(options: argparse.Namespace) -> int:
     first, second = a.run, b.run
     pairs = comparison.pair(a, b, _questions(a, b))
     headline, note = _headline(first, options)
+    margin = Amount.read(options.margin, "--margin") if options.margin else None
     chosen = options.metrics.split(",") if options.metrics else _usual(first, headline)
     for name in chosen:
         if name not in first.metrics or name not in second.metrics:
@@ -104,7 +106,7 @@ def compare(options: argparse.Namespace) -> int:
     titles = {key: value for table in reversed(first.table_specs) for key, value in table.labels.items()}
     tables = [
         comparison.differences(a, b, pairs),
-        comparison.compared(a, b, pairs, headline, chosen, titles),
+        comparison.compared(a, b, pairs, headline, chosen, titles, margin),
         comparison.most_different(a, b, pairs, headline),
     ]
     if note:
@@ -356,4 +358,6 @@ def compare_options(command: Parser) -> None:
     add_sides(command, "protocol P2P SFS")
     text = "these metrics (default: the headline, the metrics beside it, and those of the first table)"
     command.add_argument("--metrics", metavar="NAME,…", help=text)
+    text = "test whether differences are smaller than this: 3%% of a metric's range, or a number in the headline's unit"
+    command.add_argument("--margin", metavar="AMOUNT", help=text)
     opt.add(command, "output", "format")
