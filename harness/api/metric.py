@@ -76,6 +76,8 @@ class CorpusMetric(Metric):
     episode has no number of its own, so tests and intervals that need one leave the metric out.
     """
 
+    has_interval: ClassVar[bool] = False  # whether n counts independent observations: tables make intervals of stderr
+
     @abstractmethod
     def measure(self, episode: Episode) -> Any:
         """Return the episode's record, a JSON value; None if it has none."""

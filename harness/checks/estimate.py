@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.api import Action, Case, Policy, Turn
 from harness.api.errors import PluginError
+from harness.api.printable import clean_name
 from harness.config.plan import Condition, Plan
+from harness.config.user_prices import prices_of
 from harness.engines.likelihoods import Likelihoods, likelihoods_of
 from harness.runtime.steps import Drive, Steps, drive
+from harness.tables.cost import Price
 
 CHARS_PER_TOKEN = 4
+MAX_PRICES = 12
+"""Models of whose costs there is a line."""
 REPLY_TOKENS = 256
 
 
@@ -53,8 +59,21 @@ class Estimate:
         return [
             f"tokens          about {self.input_tokens:,} in, {self.output_tokens:,} out",
             f"                (a guess: {REPLY_TOKENS}-token replies at most, 4 characters a token)",
+            *self._cost_in_words(plan),
             *(line for key in plan.keys for line in key.estimated(self)),
         ]
+
+    def cost(self, price: Price) -> float:
+        """USD, if one model reads and writes all of the tokens."""
+        return (price.micros("input", self.input_tokens) + price.micros("output", self.output_tokens)) / 1e6
+
+    def _cost_in_words(self, plan: Plan) -> Iterator[str]:
+        prices = prices_of(plan.spec.data)
+        for model, price in itertools.islice(prices.items(), MAX_PRICES):
+            rate = f"USD per million tokens: {price}"
+            yield f"cost            about ${self.cost(price):,.2f} with {clean_name(model)} ({rate})"
+        if len(prices) > MAX_PRICES:
+            yield f"                ({len(prices) - MAX_PRICES} more models have a price)"
 
 
 @dataclass(frozen=True)

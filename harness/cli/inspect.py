@@ -123,6 +123,10 @@ def plan(options: argparse.Namespace) -> int:
     for line in figures.tokens_in_words(resolved):
         print(line)
     print(f"spec digest     {resolved.digest[:16]}")
+    for offer in offers("plans").values():
+        if any(getattr(options, name, None) for name in offer.value["parameters"]):
+            for line in offer.load_function()(options, resolved, figures):
+                print(line)
     return 0
 
 

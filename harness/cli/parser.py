@@ -92,7 +92,9 @@ def validate_options(command: Parser) -> None:
 
 def plan_options(command: Parser) -> None:
     """Of `harness plan`."""
-    opt.add(command, *opt.SPEC, "explain", "allow_code_execution")
+    opt.add(command, *opt.SPEC, "explain")
+    _added("options", command, "plans")
+    opt.add(command, "allow_code_execution")
 
 
 def show_options(command: Parser) -> None:
@@ -127,12 +129,12 @@ def score_options(command: Parser) -> None:
     opt.add(command, *opt.ASKING, "quiet", group="more, if a model is called")
 
 
-def _added(name: str, command: Parser) -> None:
-    """Add the options of extensions to a command of the core; an extension that fails here adds none, with a
-    warning."""
+def _added(name: str, command: Parser, point: str = "post_run") -> None:
+    """Add the options of extensions to a command of the core: those that entries of a point have under a key. An
+    extension that fails here adds none, with a warning."""
     if command.words is not None and opt.are_of_core(command.words):
         return
-    for offer in offers("post_run").values():
+    for offer in offers(point).values():
         if name in offer.value:
             try:
                 offer.load_function(name)(command)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from harness.api.errors import DataError
 from harness.api.printable import clean
@@ -16,9 +18,12 @@ from harness.evaluation.load_run import load_run
 from harness.evaluation.rescore import rescored
 from harness.evaluation.run import Run
 from harness.plugins.lookup import part
+from harness.plugins.manifests import offers
 from harness.runtime.run_schema import check_journals
 from harness.storage import first_damaged, journals
-from harness.tables import Table
+from harness.tables import Table, TableKind
+from harness.tables.keys import loaded
+from harness.tables.kinds import is_key
 
 
 def score(options: argparse.Namespace) -> int:
@@ -45,6 +50,9 @@ def report(options: argparse.Namespace) -> int:
     runs = [load_run(folder, unfinished=True) for folder in options.runs]
     for line in (line for run in runs for line in _warnings(run)):
         print(clean(line), file=sys.stderr)
+    if entries := _of_kind(runs[0], options.table):
+        runs = [replace(run, spec=replace(run.spec, data={**run.spec.data, "tables": entries})) for run in runs]
+        options.table = None
     figures = runs[0].published() if options.with_published else []
     merged = part("merged", "a table of several runs") if len(runs) > 1 else None
     tables: list[Table] = merged(runs, figures) if merged else runs[0].with_published(figures)
@@ -65,6 +73,16 @@ def report(options: argparse.Namespace) -> int:
     if options.output:
         print(f"report: {options.output}")
     return 0
+
+
+def _of_kind(run: Run, name: str | None) -> list[dict[str, Any]]:
+    """The entries of a kind of tables, if `name` is that of one: the spec's, or the one that the kind proposes."""
+    offer = offers("tables").get(name or "")
+    if offer is None or is_key(offer):
+        return []
+    own = [entry for entry in run.spec.data.get("tables", []) if entry.get("kind") == name]
+    proposed = None if own else loaded(offer, TableKind).proposed(run.headline)
+    return own or ([{"kind": name, **proposed}] if proposed else [])
 
 
 def _warnings(run: Run) -> Iterator[str]:

@@ -1,13 +1,12 @@
-"""The key `prices:` of a spec: what models cost, for its tables (`cost:`) and for `harness plan`."""
+"""The key `prices:` of a spec: what models cost, for its tables (`cost:`). `user_prices` knows all prices there are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from harness.api.printable import clean_name
 from harness.config.keys import SpecKey
-from harness.tables.cost import PricesEntry, read_prices
+from harness.tables.cost import PricesEntry
 
 
 class PricesKey(SpecKey):
@@ -22,9 +21,3 @@ class PricesKey(SpecKey):
     def table(self, entry: Mapping[str, Any]) -> Mapping[str, Any]:
         """A table with costs has these prices."""
         return {"prices": self.value, **entry} if "cost" in entry else entry
-
-    def estimated(self, figures: Any) -> Iterator[str]:
-        """What the tokens cost, if each of the models reads and writes all of them."""
-        for model, price in read_prices(self.value).items():
-            usd = (figures.input_tokens * price.input + figures.output_tokens * price.output) / 1e6
-            yield f"cost            about ${usd:,.2f} with {clean_name(model)} (USD per million tokens: {price})"

@@ -50,6 +50,22 @@ def _price(path: Path, model: str, entry: object) -> Price:
     return Price(**{name: float(number) for name, number in parts.items()})
 
 
+def prices_of(spec: Mapping[str, Any]) -> dict[str, Price]:
+    """The prices of models that may play a spec: its own, and of the user's those of models that it names.
+
+    All of the user's for a spec that names no model with a price: any of them may play it. Raises as `user_prices`.
+    """
+    named = set(spec.get("models") or {})
+    for entry in (spec.get("models") or {}).values():
+        if isinstance(entry, Mapping):
+            named |= {value for key in ("model", "pretrained") if isinstance(value := entry.get(key), str)}
+    users = user_prices()
+    return {
+        **({name: price for name, price in users.items() if name in named} or users),
+        **read_prices(spec.get("prices")),
+    }
+
+
 def known_prices(entry: Mapping[str, Any] | None) -> dict[str, Price]:
     """The prices of a spec (`entry`: its `prices:`), and for other models the user's. Raises as `user_prices`."""
     return {**user_prices(), **read_prices(entry)}

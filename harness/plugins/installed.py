@@ -37,6 +37,7 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "tables": ("reference", {**_RUN, "key?": "yes or no"}),
     "table_keys": "reference",
     "post_run": {**_RUN, "parameters?": "names", "eval?": "reference", "score?": "reference"},
+    "plans": {**_RUN, "options": "reference", "parameters": "names"},
     "checks": "reference",
     "engines": ("module", {"run": "module", "note?": "text", **_NEEDED}),
     "abilities": "reference",
@@ -146,9 +147,10 @@ def claims(points: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]
     tables = points["tables"].items()
     yield from (("table_keys", name) for name, one in tables if isinstance(one, Mapping) and one.get("key"))
     yield from (("lists", option) for one in points["lists"].values() for option in one.get("folders", ()))
-    yield from (
-        ("post_run.parameters", name) for one in points["post_run"].values() for name in one.get("parameters", ())
-    )
+    for point in ("post_run", "plans"):
+        yield from (
+            (f"{point}.parameters", name) for one in points[point].values() for name in one.get("parameters", ())
+        )
 
 
 def _names_in(file: Path | UserError) -> Mapping[str, Mapping[str, Any]]:

@@ -22,6 +22,7 @@ from .scores import (
     cluster_of,
     finite,
     observations,
+    records,
     refuse_bare_shares,
 )
 from .spec import TableSpec
@@ -215,7 +216,22 @@ def _statistic(
     strata = [observations(group, name, table.cluster) for group in groups]
     count = stat.n if isinstance(metric, CorpusMetric) else sum(map(len, strata))
     cell = Cell(finite(stat.value), finite(stat.stderr), stat.n, failed, len(scores) - failed - count)
+    if isinstance(metric, CorpusMetric) and metric.has_interval:
+        cell = replace(cell, missing=len(scores) - failed - len(records(scores, name)))
+        return _with_interval(cell, bounds) if error_of(table.uncertainty, name) == "interval" else cell
     return _spread(cell, error_of(table.uncertainty, name), strata, bounds, parts=isinstance(metric, RatioMetric))
+
+
+def _with_interval(cell: Cell, bounds: Bounds) -> Cell:
+    """With the interval that a standard error of so many independent observations gives."""
+    if cell.value is None or not cell.n:
+        return cell
+    if cell.value in bounds and bounds == (0, 1):
+        found = stats.wilson(round(cell.value) * cell.n, cell.n)
+        return replace(cell, low=found[0], high=found[1], method="wilson") if found else cell
+    if not cell.stderr or not (by := stats.interval_around(cell.value, cell.stderr, cell.n - 1, bounds)):
+        return cell
+    return replace(cell, low=by[0][0], high=by[0][1], method=by[1])
 
 
 def _ratio(table: TableSpec, scores: Sequence[EpisodeScore], name: str, parts: Sequence[str], failed: int) -> Cell:

@@ -24,6 +24,7 @@ from .keys import TableKey, all_loaded, keys_in, loaded
 if TYPE_CHECKING:
     from harness.api import Metric
 
+    from .headline import HeadlineSpec
     from .scores import EpisodeScore
     from .spec import TableSpec
     from .table import Table
@@ -52,6 +53,11 @@ class TableKind(ABC):
     def complete(cls, entry: Mapping[str, Any]) -> Mapping[str, Any]:
         """The entry with what this kind proposes for keys that it leaves out."""
         return entry
+
+    @classmethod
+    def proposed(cls, headline: HeadlineSpec) -> Mapping[str, Any] | None:
+        """Keys of an entry about a headline: `harness report --table KIND` shows it of a spec that has none."""
+        return None
 
     @classmethod
     @abstractmethod

@@ -40,6 +40,11 @@ def test_a_negative_volume_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "nothing is that quiet" in capsys.readouterr().err
 
 
+def test_a_plan_counts_encores(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--spec", "cuckoo", "--encores", "2"]) == 0
+    assert "encores         12 calls more" in capsys.readouterr().out
+
+
 def test_an_engine_that_repeats_nothing_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["eval", "--spec", "cuckoo", "--model", "openai", "--output_path", str(tmp_path / "r")]
     command += ["--model_args", "model=m,base_url=http://127.0.0.1:9/v1"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Final, NotRequired, TypedDict
 
 from harness.api import Metric
-from harness.api.errors import near
+from harness.api.errors import SpecError, near
 from harness.tables import TableKind
 from harness.tables.axis import Axis, Key
 from harness.tables.entry import LabelValue, LabelValues, Name, Names
@@ -18,7 +19,8 @@ from harness.tables.spec import TableSpec, as_tuple, beside
 from harness.tables.table import Cell, Row, Table, text
 
 from . import paired
-from .paired_table import PairedRow, cells, columns, in_words, is_clustered
+from .amount import Amount
+from .paired_table import PairedRow, cells, columns, equivalence_in_words, in_words, is_clustered
 
 BESIDE: Final = {
     "columns": "its columns are statistics; name labels in rows",
@@ -30,7 +32,19 @@ BESIDE: Final = {
 }
 """Keys that make no sense beside those of a table of statistics → why."""
 
-_Sides = TypedDict("_Sides", {"label": Name, "base": LabelValue, "with": LabelValues, "paired_by": NotRequired[Names]})
+_Margin = Annotated[
+    str | float, "the largest difference that does not matter: '3%' of a metric's range, or a number in its unit"
+]
+_Sides = TypedDict(
+    "_Sides",
+    {
+        "label": Name,
+        "base": LabelValue,
+        "with": LabelValues,
+        "paired_by": NotRequired[Names],
+        "margin": NotRequired[_Margin],
+    },
+)
 
 
 class CompareEntry(TypedDict, total=False):
@@ -39,7 +53,8 @@ class CompareEntry(TypedDict, total=False):
     compare: Annotated[
         _Sides,
         "a mapping with label, base, with (a value or a list of values of the label) and perhaps paired_by (labels in "
-        "which the episodes of a pair agree; else the case): exact sign-flip tests of pairs, instead of columns",
+        "which the episodes of a pair agree; else the case) and margin (for tests of equivalence): exact sign-flip "
+        "tests of pairs, instead of columns",
     ]
 
 
@@ -54,13 +69,20 @@ class Compare(TableKind):
     base: str
     others: tuple[str, ...]
     paired_by: tuple[str, ...] = ()
+    margin: str | None = None
+
+    @property
+    def amount(self) -> Amount | None:
+        """The margin. Raises `SpecError` for one that is none."""
+        return None if self.margin is None else Amount.read(self.margin, "compare: margin:")
 
     @classmethod
     def read(cls, entry: Mapping[str, Any]) -> Compare:
         """Read `compare:`."""
         sides = entry["compare"]
         others = tuple(map(text, as_tuple(sides["with"])))
-        return cls(sides["label"], text(sides["base"]), others, as_tuple(sides.get("paired_by", ())))
+        margin = None if "margin" not in sides else text(sides["margin"])
+        return cls(sides["label"], text(sides["base"]), others, as_tuple(sides.get("paired_by", ())), margin)
 
     def labels(self) -> Iterable[tuple[str, Mapping[str, Sequence[str]]]]:
         """The compared label with its values, and those that make pairs."""
@@ -82,6 +104,10 @@ class Compare(TableKind):
             mistakes.append(f"compare: no pair can agree in {label!r}, which distinguishes its two sides")
         if base in self.others:
             mistakes.append(f"compare: {base!r} is compared with itself")
+        try:
+            _ = self.amount
+        except SpecError as error:
+            mistakes.append(error.message)
         mistakes += [f"compare: with has {x!r} twice" for x, n in Counter(self.others).items() if n > 1]
         allowed = table.where.get(label, (base, *self.others))
         mistakes += [f"compare: where leaves out {label} {x!r}" for x in (base, *self.others) if x not in allowed]
@@ -127,16 +153,24 @@ def compare(
     table = replace(table, order={**table.order, comparison.label: comparison.others})
     rows = Axis(_row_labels(table, comparison, selected), table)
     tests = _tests(table, comparison, rows, selected, metrics)
+    filled_cells = cells([test.row for test in tests], margin=comparison.margin is not None)
     rows_filled = [
         Row(rows.values(test.key), tuple(map(rows.title, test.key)), _counted(test, filled), test.metric)
-        for test, filled in zip(tests, cells([test.row for test in tests]), strict=True)
+        for test, filled in zip(
+            tests, cells([test.row for test in tests], margin=comparison.margin is not None), strict=True
+        )
     ]
     other = rows.title(comparison.others[0]) if len(comparison.others) == 1 else rows.title("with")
     return Table(
         title=table.title,
         row_labels=rows.labels,
         column_labels=("statistic",),
-        columns=columns(("base", rows.title(comparison.base)), ("with", other), rows.title("difference")),
+        columns=columns(
+            ("base", rows.title(comparison.base)),
+            ("with", other),
+            rows.title("difference"),
+            margin=comparison.margin is not None,
+        ),
         rows=tuple(rows_filled),
         row_names=tuple(rows.title(label) for label in rows.labels),
         error="interval",
@@ -177,13 +211,16 @@ def _tests(
                 if side in (comparison.base, other):
                     pair[side == other].append(score)
     bounds = {name: bounds_of(named[name], scores, name) for name in table.cells}
-    found = []
+    margin, found = comparison.amount, []
     for key in rows.sorted(sides):
         first, second = sides[key]
         metric, paired_by = metrics[key], comparison.paired_by
         before, after = _by_pair(first, metric, paired_by), _by_pair(second, metric, paired_by)
         both = [(before[pair], after[pair]) for pair in before if pair in after]
-        row = PairedRow.of(both, metric, table.cluster, bounds[metric])
+        width = bounds[metric][1] - bounds[metric][0]
+        fits = margin is not None and (math.isfinite(width) or not margin.is_share)
+        largest = margin.of(width, metric) if margin is not None and fits else None
+        row = PairedRow.of(both, metric, table.cluster, bounds[metric], margin=largest)
         found.append(_Test(key, metric, first, second, len(before.keys() | after.keys()), row))
     return found
 
@@ -243,6 +280,9 @@ def _notes(
     yield from in_words([test.row for test in tests])
     if is_clustered(test.row for test in tests):
         yield f"Standard errors treat {clusters_in_words(table)} as one observation (clustered)."
+    if (margin := comparison.amount) is not None:
+        names = {" ".join([*test.key, *([test.metric] if len(table.cells) > 1 else [])]): test for test in tests}
+        yield from equivalence_in_words({name: one.row.test.equivalence for name, one in names.items()}, str(margin))
     if alone := sum(test.keys - test.row.test.n for test in tests):
         every = sum(test.keys for test in tests)
         yield f"{alone} of {every} combinations of {keys} have numbers on one side only and are in no pair."

@@ -13,6 +13,7 @@ from harness.evaluation.run import Run
 from harness.tables import HeadlineSpec, Table
 
 from . import comparison
+from .amount import Amount
 from .run_pair import RunPart
 
 
@@ -34,7 +35,12 @@ class Comparison:
 
 
 def comparison_of(
-    a: RunPart, b: RunPart, project: Project, metrics: Sequence[str] | None = None, chosen: Collection[str] = ()
+    a: RunPart,
+    b: RunPart,
+    project: Project,
+    metrics: Sequence[str] | None = None,
+    chosen: Collection[str] = (),
+    margin: Amount | None = None,
 ) -> Comparison:
     """Compare two sides case by case.
 
@@ -43,6 +49,7 @@ def comparison_of(
         project: where the plugins of their cases are.
         metrics: which; by default the headline, the metrics beside it, and those of the first table.
         chosen: labels by whose values episodes were chosen.
+        margin: below it a difference counts as none.
 
     Raises:
         DataError: no case is common, or there is no such metric on both sides.
@@ -57,7 +64,7 @@ def comparison_of(
             both = [name for name in first.metrics if name in second.metrics]
             raise DataError(f"there is no metric {name!r} on both sides", hint=near(name, both))
     titles = {key: value for table in reversed(first.table_specs) for key, value in table.labels.items()}
-    tested = comparison.compared(a, b, pairs, headline, names, titles)
+    tested = comparison.compared(a, b, pairs, headline, names, titles, margin)
     if note:
         tested = replace(tested, notes=(*tested.notes, note))
     tables = comparison.differences(a, b, pairs), tested, comparison.most_different(a, b, pairs, headline)

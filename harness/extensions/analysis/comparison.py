@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -17,7 +18,8 @@ from harness.tables.headline import marked
 from harness.tables.notes import clusters_in_words
 from harness.tables.scores import bounds_of
 
-from .paired_table import PairedRow, cells, columns, in_words, is_clustered
+from .amount import Amount
+from .paired_table import PairedRow, cells, columns, equivalence_in_words, in_words, is_clustered
 from .run_pair import RunPart
 
 Key = tuple[str, ...]
@@ -218,34 +220,43 @@ def _flat(value: Any, path: str = "") -> dict[str, Any]:
 
 
 def compared(
-    a: RunPart, b: RunPart, pairs: Pairs, headline: HeadlineSpec, metrics: Sequence[str], titles: Mapping[str, str]
+    a: RunPart,
+    b: RunPart,
+    pairs: Pairs,
+    headline: HeadlineSpec,
+    metrics: Sequence[str],
+    titles: Mapping[str, str],
+    margin: Amount | None = None,
 ) -> Table:
     """A row a metric: both means over the pairs, their difference with a 95 % interval, and the test of it.
 
     Tests and intervals are those of `paired_table`, as in the spec's own tables. The headline is over the episodes
-    that it selects. A metric that has no pair of numbers is left out.
+    that it selects. A metric that has no pair of numbers is left out. `margin`: the largest difference that does not
+    matter; a share of the range of each metric that has bounds, or a number in the unit of the headline.
     """
     unread = _unread(a, b, headline)
     tests = {
-        name: _tested(selected(pairs, headline, name) if name != headline.metric or not unread else (), headline, name)
+        name: _tested(
+            selected(pairs, headline, name) if name != headline.metric or not unread else (), headline, name, margin
+        )
         for name in metrics
     }
     tests = {name: row for name, row in tests.items() if row.test.n or name == headline.metric}
     lacking = [name for name in metrics if name not in tests]
     rows = [
         Row({"metric": name}, (headline.title if name == headline.metric else titles.get(name, name),), filled, name)
-        for name, filled in zip(tests, cells([*tests.values()]), strict=True)
+        for name, filled in zip(tests, cells([*tests.values()], margin=margin is not None), strict=True)
     ]
     table = Table(
         title=f"{b.name} against {a.name}, paired by case",
         row_labels=("metric",),
         column_labels=("statistic",),
-        columns=columns(("a", "A"), ("b", "B"), "B − A"),
+        columns=columns(("a", "A"), ("b", "B"), "B − A", margin=margin is not None),
         rows=tuple(rows),
         row_names=("Metric",),
         error="interval",
         digits={name: _digits(row) for name, row in tests.items()},
-        notes=tuple(_notes(a, b, pairs, headline, tests, lacking)),
+        notes=(*_notes(a, b, pairs, headline, tests, lacking), *_equivalent(headline, tests, titles, margin)),
     )
     if not unread:
         return table
@@ -266,11 +277,25 @@ def selected(pairs: Pairs, headline: HeadlineSpec, metric: str) -> Sequence[tupl
     return [(x, y) for x, y in chosen if x and y]
 
 
-def _tested(both: Sequence[tuple[paired.Group, paired.Group]], headline: HeadlineSpec, metric: str) -> PairedRow:
+def _equivalent(
+    headline: HeadlineSpec, tests: Mapping[str, PairedRow], titles: Mapping[str, str], margin: Amount | None
+) -> Iterable[str]:
+    """Which metrics are the same within the margin."""
+    if margin is not None:
+        names = {name: headline.name if name == headline.metric else titles.get(name, name) for name in tests}
+        yield from equivalence_in_words({names[x]: row.test.equivalence for x, row in tests.items()}, str(margin))
+
+
+def _tested(
+    both: Sequence[tuple[paired.Group, paired.Group]], headline: HeadlineSpec, metric: str, margin: Amount | None
+) -> PairedRow:
     conditions = metric == headline.metric and headline.table.aggregate == "mean_of_conditions"
     every = (score for pair in both for group in pair for score in group)
     bounds = bounds_of(headline.metrics[metric], every, metric)
-    return PairedRow.of(both, metric, headline.table.cluster, bounds, conditions=conditions)
+    width, largest = bounds[1] - bounds[0], None
+    if margin is not None and (math.isfinite(width) if margin.is_share else metric == headline.metric):
+        largest = margin.of(width, metric)
+    return PairedRow.of(both, metric, headline.table.cluster, bounds, conditions=conditions, margin=largest)
 
 
 def _digits(row: PairedRow) -> int:

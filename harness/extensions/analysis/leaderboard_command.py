@@ -24,6 +24,7 @@ from harness.config.spec import Spec, load
 from harness.evaluation.load_run import load_run, run_folder
 from harness.evaluation.run import Run
 from harness.evaluation.stages import execute
+from harness.extensions.analysis.amount import Amount
 from harness.extensions.analysis.compared_runs import comparison_of
 from harness.extensions.analysis.leaderboard import Comparable, RunScores, grouped
 from harness.extensions.analysis.leaderboard import leaderboard as merge
@@ -146,7 +147,8 @@ def compare(options: argparse.Namespace) -> int:
     """Two runs, or two parts of one, case by case."""
     a, b = two_sides(options, "to compare")
     chosen = {*(entry.partition("=")[0] for entry in options.where), *(options.label or ())[:1]}
-    found = comparison_of(a, b, find(), options.metrics and options.metrics.split(","), chosen)
+    margin = Amount.read(options.margin, "--margin") if options.margin else None
+    found = comparison_of(a, b, find(), options.metrics and options.metrics.split(","), chosen, margin)
     if found.unchecked:
         print(found.unchecked, file=sys.stderr)
     tables = found.tables[1:] if options.format == "csv" else found.tables
@@ -354,4 +356,6 @@ def compare_options(command: Parser) -> None:
     add_sides(command, "protocol P2P SFS")
     text = "these metrics (default: the headline, the metrics beside it, and those of the first table)"
     command.add_argument("--metrics", metavar="NAME,…", help=text)
+    text = "test whether differences are smaller than this: 3%% of a metric's range, or a number in the headline's unit"
+    command.add_argument("--margin", metavar="AMOUNT", help=text)
     opt.add(command, "output", "format")

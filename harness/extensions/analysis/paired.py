@@ -12,6 +12,8 @@ from harness.api import Parts, linearize
 from harness.tables import stats
 from harness.tables.scores import EpisodeScore, all_parts, cluster_of, numbers
 
+from .equivalence import Equivalence, tost
+
 MIN_PAIRS: Final = 6
 """So many clusters must differ before the test can come to p < 0.05: the smallest p of n clusters is 2 / 2^n."""
 _MAX_SUMS: Final = 2**18
@@ -32,6 +34,7 @@ class PairedTest:
         detectable: the smallest difference that is found with 80 % power at 0.05; None if no possible difference is.
         n: how many pairs there are.
         clusters: how many clusters they are in.
+        equivalence: whether the difference is within a margin; None without one, and where the numbers do not say.
     """
 
     difference: float | None
@@ -40,6 +43,7 @@ class PairedTest:
     detectable: float | None
     n: int
     clusters: int
+    equivalence: Equivalence | None = None
 
 
 def minus(a: float, b: float) -> float:
@@ -47,7 +51,9 @@ def minus(a: float, b: float) -> float:
     return 0.0 if math.isclose(a, b, rel_tol=1e-12) else a - b
 
 
-def paired(strata: Iterable[stats.Stratum], width: float = math.inf, *, binary: bool = False) -> PairedTest:
+def paired(
+    strata: Iterable[stats.Stratum], width: float = math.inf, *, binary: bool = False, margin: float | None = None
+) -> PairedTest:
     """Test paired differences, each with the cluster it belongs to, and say how large they are.
 
     The test is `sign_flip`. The interval is
@@ -58,28 +64,34 @@ def paired(strata: Iterable[stats.Stratum], width: float = math.inf, *, binary: 
     - else that of `stats.interval`, between −`width` and `width`.
 
     An end that contradicts the test is moved to 0. `tests/core/tables/test_paired.py` checks the coverage for zeros
-    and ones.
+    and ones. Equivalence is tested by `tost`, with two more clusters wherever the interval has them: where few pairs
+    happen not to differ, a plain t test would take any margin for certain.
 
     Args:
         strata: the differences, condition by condition; one stratum if they are pooled.
         width: how large a difference can be.
         binary: whether they are differences between zeros and ones.
+        margin: the largest difference that does not matter.
     """
     filled = [list(stratum) for stratum in strata if stratum]
     stat, pvalue = stats.clustered(filled), sign_flip(filled)
-    ends = None
+    ends, same = None, None
     if stat.value is not None and stat.stderr is not None:
         flat = stat.stderr <= 1e-12 * max(abs(x) for stratum in filled for _, x in stratum)
         if math.isfinite(width) and (binary or flat):
-            ends = _adjusted(stat, width)
+            center, error, df = _adjusted(stat, width)
+            half = stats.t_quantile(df) * error
+            ends = max(-width, min(stat.value, center - half)), min(width, max(stat.value, center + half))
         else:
+            center, error, df = stat.value, stat.stderr, stat.df
             ends = stats.interval(filled, (-width, width), shares=False)
+        same = tost(center, error, df, margin) if margin is not None and error else None
     if ends and pvalue is not None and stat.value is not None:
         ends = _agreeing(ends, stat.value, pvalue)
     smallest = detectable(stat.stderr, stat.df) if stat.stderr and stat.clusters >= MIN_PAIRS else None
     if smallest is not None and smallest > width:
         smallest = None
-    return PairedTest(stat.value, pvalue, ends, smallest, stat.n, stat.clusters)
+    return PairedTest(stat.value, pvalue, ends, smallest, stat.n, stat.clusters, same)
 
 
 def detectable(stderr: float | None, df: int, power: float = 0.8) -> float | None:
@@ -90,15 +102,13 @@ def detectable(stderr: float | None, df: int, power: float = 0.8) -> float | Non
     return None if stderr is None else (stats.t_quantile(df) + stats.t_quantile(df, power)) * stderr
 
 
-def _adjusted(stat: stats.ClusteredMean, width: float) -> stats.Interval:
-    """Student's t interval of the clusters and two more, at −`width` and `width`."""
+def _adjusted(stat: stats.ClusteredMean, width: float) -> tuple[float, float, int]:
+    """(mean, standard error, degrees of freedom) of the clusters and two more, at −`width` and `width`."""
     mean, error, count = stat.value or 0.0, stat.stderr or 0.0, stat.clusters
     squares = error * error * count * (count - 1) + count * mean * mean + 2 * width * width
     center = count * mean / (count + 2)
-    half = stats.t_quantile(count + 1) * math.sqrt(
-        max(0.0, squares - (count + 2) * center * center) / (count + 1) / (count + 2)
-    )
-    return max(-width, min(mean, center - half)), min(width, max(mean, center + half))
+    error = math.sqrt(max(0.0, squares - (count + 2) * center * center) / (count + 1) / (count + 2))
+    return center, error, count + 1
 
 
 def _agreeing(ends: stats.Interval, value: float, pvalue: float) -> stats.Interval:
@@ -203,6 +213,7 @@ def test(
     bounds: tuple[float, float] = (-math.inf, math.inf),
     *,
     conditions: bool = False,
+    margin: float | None = None,
 ) -> PairedTest:
     """Test whether a metric differs between the second and the first side of pairs: second − first.
 
@@ -215,6 +226,7 @@ def test(
         cluster: what belongs together, as in tables; the episodes of the first side say which cluster a pair is in.
         bounds: between which numbers the metric lies.
         conditions: whether every condition of the first side has the same weight (`mean_of_conditions`).
+        margin: the largest difference that does not matter.
     """
     sides = (
         (one_side(first, metric, cluster, conditions=conditions), one_side(second, metric, conditions=conditions))
@@ -226,7 +238,7 @@ def test(
     width = math.inf if ratios else bounds[1] - bounds[0]
     if binary and bounds == (-math.inf, math.inf):
         width = 1.0
-    return paired(differences(both), width, binary=binary and width == 1)
+    return paired(differences(both), width, binary=binary and width == 1, margin=margin)
 
 
 Number = float | Parts

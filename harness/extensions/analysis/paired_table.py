@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,6 +12,7 @@ from harness.tables import Cell, Column, NumberForm, stats
 from harness.tables.scores import finite
 
 from . import paired
+from .equivalence import Equivalence
 
 _STATISTICS: Final[dict[str, tuple[str, NumberForm]]] = {
     "difference": ("difference", "quantity"),
@@ -20,6 +21,8 @@ _STATISTICS: Final[dict[str, tuple[str, NumberForm]]] = {
     "detectable": ("detectable", "quantity"),
     "pairs": ("pairs", "count"),
 }
+
+_WITH_MARGIN: Final[dict[str, tuple[str, NumberForm]]] = {"p_tost": ("p (TOST)", "pvalue")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class PairedRow:
         bounds: tuple[float, float] = (-math.inf, math.inf),
         *,
         conditions: bool = False,
+        margin: float | None = None,
     ) -> PairedRow:
         """The row of a metric, over the pairs in which both sides have a number. Arguments as in `paired.test`."""
         numbers: dict[str, list[tuple[paired.Number, paired.Number]]] = {}
@@ -58,17 +62,22 @@ class PairedRow:
             for group in numbers.values()
         ]
         first, second = (statistics.fmean(mean[side] for mean in means) if means else None for side in (0, 1))
-        return cls(first, second, paired.test(there, metric, cluster, bounds, conditions=conditions))
+        return cls(first, second, paired.test(there, metric, cluster, bounds, conditions=conditions, margin=margin))
 
 
-def columns(first: tuple[str, str], second: tuple[str, str], difference: str = "difference") -> tuple[Column, ...]:
-    """The columns of `cells`, given (key, title) of both sides and what the difference is called."""
+def columns(
+    first: tuple[str, str], second: tuple[str, str], difference: str = "difference", *, margin: bool = False
+) -> tuple[Column, ...]:
+    """The columns of `cells`, given (key, title) of both sides and what the difference is called.
+
+    `margin`: whether equivalence is tested.
+    """
     names: dict[str, tuple[str, NumberForm]] = {key: (title, "quantity") for key, title in (first, second)}
-    names |= _STATISTICS | {"difference": (difference, "quantity")}
+    names |= _STATISTICS | {"difference": (difference, "quantity")} | (_WITH_MARGIN if margin else {})
     return tuple(Column({"statistic": key}, (title,), form=form) for key, (title, form) in names.items())
 
 
-def cells(rows: Sequence[PairedRow]) -> list[tuple[Cell, ...]]:
+def cells(rows: Sequence[PairedRow], *, margin: bool = False) -> list[tuple[Cell, ...]]:
     """The cells of all rows of a table, in the order of `columns`. Holm's correction runs over all of them."""
     corrected = iter(stats.holm([row.test.pvalue for row in rows if row.test.pvalue is not None]))
     filled = []
@@ -79,8 +88,27 @@ def cells(rows: Sequence[PairedRow]) -> list[tuple[Cell, ...]]:
         shown = [Cell(finite(number), n=n) for number in numbers]
         if test.interval:
             shown[2] = replace(shown[2], low=test.interval[0], high=test.interval[1])
+        if margin:
+            shown.append(Cell(test.equivalence.pvalue if test.equivalence else None, n=n))
         filled.append(tuple(shown))
     return filled
+
+
+def equivalence_in_words(found: Mapping[str, Equivalence | None], margin: str) -> Iterable[str]:
+    """Which of several differences, by name, are within a margin."""
+    words = {"same": f"within ±{margin}", "other": f"beyond ±{margin} (by the 90 % interval)", "open": "not decided"}
+    lines = [
+        f"{text}: {', '.join(named)}"
+        for verdict, text in words.items()
+        if (named := [name for name, one in found.items() if one is not None and one.verdict == verdict])
+    ]
+    if lines:
+        yield (
+            f"Equivalence at a margin of {margin}, by two one-sided tests: where p (TOST) is below 0.05, the "
+            f"difference is smaller. {'; '.join(lines)}."
+        )
+    if lacking := [name for name, one in found.items() if one is None]:
+        yield f"Equivalence of {', '.join(lacking)} is not tested: no margin fits it, or its numbers do not vary."
 
 
 def in_words(rows: Sequence[PairedRow]) -> Iterable[str]:

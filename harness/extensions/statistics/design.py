@@ -1,0 +1,126 @@
+"""From scored episodes to variance components: what is a unit, which means are fixed, which effects are random."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from harness.tables.scores import EpisodeScore, cluster_of, numbers
+from harness.tables.table import text
+
+from .components import Components, components
+
+CASE: Final = "case"
+REST: Final = "repeat"
+"""What one repeat of a case differs in from the next: sampling, and what else is drawn anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """The components of a metric, and how many units and repeats are behind them.
+
+    Attributes:
+        found: the estimates; None where there are too few numbers.
+        units: how many units (cases, clusters) there are.
+        repeats: how many numbers a unit has in one fixed condition, on average.
+        models: how many models there are.
+        conditions: how many fixed conditions a model has.
+    """
+
+    found: Components | None
+    units: int
+    repeats: float
+    models: int
+    conditions: int
+
+    @property
+    def unit(self) -> float | None:
+        """Variance of units that all models have in common; None if it cannot be told from that of repeats."""
+        return self._of([CASE])
+
+    @property
+    def own(self) -> float | None:
+        """Variance of units that is a model's or a condition's own."""
+        return self._of([name for name in (self.found.parts if self.found else ()) if name.startswith(f"{CASE} × ")])
+
+    def _of(self, names: Sequence[str]) -> float | None:
+        if self.found is None or CASE in self.found.alike:
+            return None
+        return math.fsum(self.found.variance(name) for name in names)
+
+    @property
+    def rest(self) -> float:
+        """Variance of repeats; with that of units, where these cannot be told apart."""
+        return max(0.0, self.found.rest.variance) if self.found else 0.0
+
+
+def design(
+    scores: Iterable[EpisodeScore], metric: str, cluster: Sequence[str] = (), factors: Sequence[str] = ()
+) -> Design:
+    """The components of the episodes' numbers.
+
+    Fixed is the mean of each model in each condition, apart from the labels that are factors. A unit is what tables
+    count as one observation (`cluster`). Units that several models have in common also have an effect of the model
+    for each, and those of several conditions one of the condition.
+
+    Args:
+        scores: the episodes; those without a number are left out.
+        metric: its name. Numbers of a ratio are the linear ones of each condition.
+        cluster: which episodes are one observation, as in tables.
+        factors: further labels whose values are random effects.
+    """
+    used = [score for score in scores if score.number(metric) is not None]
+    swept = _swept(used)
+    fixed = [label for label in swept if label not in factors and label != "model"]
+    cells: dict[Hashable, list[EpisodeScore]] = {}
+    for score in used:
+        cells.setdefault(_cell(score, fixed, swept), []).append(score)
+    values, keys, kept = list[float](), list[Hashable](), list[EpisodeScore]()
+    for key, group in cells.items():
+        values += numbers(group, metric)
+        keys += [key] * len(group)
+        kept += group
+    units = [_unit(score, cluster, fixed, swept) for score in kept]
+    levels: dict[str, Sequence[Hashable]] = {CASE: units}
+    for name, of in (("model", [s.model for s in kept]), ("condition", [key[1] for key in keys])):  # type: ignore[index]
+        pairs = list(zip(units, of, strict=True))
+        if len({*of}) > 1 and len({*pairs}) > len({*units}):
+            levels[f"{CASE} × {name}"] = pairs
+    for factor in factors:
+        levels[factor] = [text(score.labels.get(factor)) for score in kept]
+    if factors and len(together := [*zip(keys, units, *(levels[factor] for factor in factors), strict=True)]) > len(
+        {*together}
+    ):
+        levels[" × ".join((CASE, *factors))] = together
+    found = components(values, keys, levels, units) if kept else None
+    blocks = len({*zip(keys, units, *(levels[factor] for factor in factors), strict=True)})
+    models = len({score.model for score in kept})
+    return Design(found, len({*units}), len(kept) / max(1, blocks), models, len({key[1] for key in keys}))  # type: ignore[index]
+
+
+def _swept(scores: Sequence[EpisodeScore]) -> list[str]:
+    """The labels that have one value in each condition, and several in all; "condition" where these do not say all."""
+    first: dict[str, EpisodeScore] = {}
+    vary: dict[str, set[str]] = {}
+    within: set[str] = set()
+    for score in scores:
+        one = first.setdefault(score.condition, score)
+        for label, value in score.labels.items():
+            vary.setdefault(label, set()).add(text(value))
+            if text(one.labels.get(label)) != text(value):
+                within.add(label)
+    return [label for label, values in vary.items() if label not in within and len(values) > 1]
+
+
+def _cell(score: EpisodeScore, fixed: Sequence[str], swept: Sequence[str]) -> tuple[str, Hashable]:
+    """(model, its condition without the labels that are factors)."""
+    if set(swept) - {"model"} == set(fixed):
+        return score.model, score.condition
+    return score.model, tuple(text(score.labels.get(label)) for label in fixed)
+
+
+def _unit(score: EpisodeScore, cluster: Sequence[str], fixed: Sequence[str], swept: Sequence[str]) -> Hashable:
+    """What tables count as one observation; a case played with several values of a factor is one case."""
+    return cluster_of(score, cluster) if cluster else (_cell(score, fixed, swept)[1], score.case)
