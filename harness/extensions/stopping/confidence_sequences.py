@@ -64,7 +64,7 @@ class BettingSequence:
 
     def count_for(self, width: float) -> float:
         """About how many observations it takes until the interval is ± `width`."""
-        variance = self._squares / max(self.n, 1) / (self._sums[1] / max(self.n, 1)) ** 2 if self._sums[1] else 0.25
+        variance = self._squares / max(self.n, 1) / (self._sums[1] / max(self.n, 1)) ** 2 if self._sums[1] else 0.0
         log = math.log(2 / (1 - LEVEL))
         return max(2 * variance * log / width**2, log / (2 * _MOST * width))
 
@@ -110,6 +110,8 @@ class AsymptoticSequence:
 
     def count_for(self, width: float) -> float:
         """About how many observations it takes until the interval is ± `width`."""
+        if self.n < _FEW:
+            return _FEW
         deviation = self._spread()[1]
         needed = 2 * math.log(2 / (1 - LEVEL)) * (deviation / width) ** 2 if deviation and width else math.inf
         return max(_FEW, needed)
