@@ -47,7 +47,8 @@ def estimate(
 
 def looks(numbers: numpy.ndarray, bounds: tuple[float, float], width: float) -> numpy.ndarray:
     """The interval after each case: a row of two ends; without an interval NaN."""
-    known, ids = estimate(*numbers.shape, bounds, (width,))
+    cases, repeats = numbers.shape
+    known, ids = estimate(cases, repeats, bounds, (width,))
     found = numpy.full((len(numbers), 2), math.nan)
     for i, row in enumerate(numbers):
         known.add(dict(zip(ids[i], row.tolist(), strict=True)))

@@ -28,9 +28,9 @@ def compare(
 def test_it_says_which_side_is_better_and_both_can_be_played_on(
     spec: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, err = compare(capsys, spec, tmp_path / "c", "--set_b", "baseline.accuracy=0.3")
+    code, out, _ = compare(capsys, spec, tmp_path / "c", "--set_b", "baseline.accuracy=0.3")
     said = " ".join(out.split())
-    assert code == 0 and said.startswith("A (a) is better: score of B − A is in [-") and "of 120 blocks" in said
+    assert code == 0 and said.startswith("A (simulated) is better: score of B − A is in [-") and "of 120 blocks" in said
     ends = [record(tmp_path / "c" / side)["stopped"] for side in "ab"]
     assert ends[0]["episodes"] == ends[1]["episodes"] < 120 and ends[0]["by"] == "compare --until"
     a, b = (harness.load_run(tmp_path / "c" / side) for side in "ab")
@@ -55,7 +55,11 @@ def test_a_margin_makes_small_differences_none(spec: str, tmp_path: Path, capsys
 def test_what_is_not_decided_is_said(spec: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = compare(capsys, spec, tmp_path / "c", "--set_b", "baseline.accuracy=0.88", "--limit", "12")
     said = " ".join(out.split())
-    assert code == 0 and said.startswith("Not decided between a and b") and "all 12 episodes are played" in said
+    assert (
+        code == 0
+        and said.startswith("Not decided between simulated and simulated with baseline.accuracy=0.88")
+        and "all 12 episodes are played" in said
+    )
     assert record(tmp_path / "c" / "b")["status"] == "finished"
 
 
