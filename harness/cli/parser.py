@@ -80,6 +80,7 @@ def eval_options(command: Parser) -> None:
     opt.add(command, "specs", *opt.SPEC[1:], *opt.MODEL)
     _added("eval", command)
     opt.add(command, *opt.RUNNING, *opt.TABLES)
+    _added("eval", command, "stopping")
 
 
 def validate_options(command: Parser) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from harness.api.errors import Place, PluginError, UserError, near
 from harness.plugins.extension import (
+    ADDS_OPTIONS,
     API_VERSIONS,
     CLOSED,
     GROUP,
@@ -36,6 +37,7 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "keys": ("reference", {**_RUN, "seats_agents?": "yes or no", "without_numbers?": "texts"}),
     "tables": ("reference", {**_RUN, "key?": "yes or no"}),
     "table_keys": "reference",
+    "stopping": {**_RUN, "parameters?": "names", "eval?": "reference"},
     "post_run": {**_RUN, "parameters?": "names", "eval?": "reference", "score?": "reference"},
     "plans": {**_RUN, "options": "reference", "parameters": "names"},
     "checks": "reference",
@@ -147,10 +149,12 @@ def claims(points: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]
     tables = points["tables"].items()
     yield from (("table_keys", name) for name, one in tables if isinstance(one, Mapping) and one.get("key"))
     yield from (("lists", option) for one in points["lists"].values() for option in one.get("folders", ()))
-    for point in ("post_run", "plans"):
-        yield from (
-            (f"{point}.parameters", name) for one in points[point].values() for name in one.get("parameters", ())
-        )
+    yield from (
+        (f"{point}.parameters", name)
+        for point in ADDS_OPTIONS
+        for one in points[point].values()
+        for name in one.get("parameters", ())
+    )
 
 
 def _names_in(file: Path | UserError) -> Mapping[str, Mapping[str, Any]]:

@@ -15,7 +15,17 @@ from typing import Any, Final
 
 from harness.api.errors import Place
 from harness.plugins import manifests
-from harness.plugins.extension import GROUP, OWN, SHIPPED, Extension, Offer, install, missing_extension, read
+from harness.plugins.extension import (
+    ADDS_OPTIONS,
+    GROUP,
+    OWN,
+    SHIPPED,
+    Extension,
+    Offer,
+    install,
+    missing_extension,
+    read,
+)
 from harness.plugins.manifests import is_installed
 
 INDEX: Final = Path(__file__).parents[1] / "shipped.toml"
@@ -122,8 +132,8 @@ def index() -> str:
         parts = [f'summary = "{one.summary}"', *([f'extra = "{one.extra}"'] if one.extra else [])]
         brought: dict[str, Any] = {point: [*names] for point, names in one.points.items()}
         options = [option for added in one.points["lists"].values() for option in added.get("folders", ())]
-        both = [added for point in ("post_run", "plans") for added in one.points[point].values()]
-        options += [option for added in both for option in added.get("parameters", ())]
+        for point in ADDS_OPTIONS:
+            options += [option for added in one.points[point].values() for option in added.get("parameters", ())]
         brought["options"] = sorted(options)
         parts += [f"{point} = {json.dumps(names)}" for point, names in brought.items() if names]
         lines.append(f"{one.name} = {{{', '.join(parts)}}}")
