@@ -29,6 +29,7 @@ from harness.plugins.lookup import part
 from harness.runtime.options import NAMES, Options
 from harness.runtime.run_json import default_folder
 from harness.runtime.session import session
+from harness.runtime.stopping import chosen_rule
 
 
 def evaluate(options: argparse.Namespace) -> int:
@@ -73,7 +74,7 @@ def _planned(options: argparse.Namespace) -> Plan:
 
 def _evaluate_one(options: argparse.Namespace, plan: Plan, silent: bool = False) -> tuple[int, Path | None]:
     """Run one of the specs; returns the exit code, and its folder (None: Ctrl-C). `silent`: print no tables."""
-    asked_for = post_run.from_arguments(find(), vars(options))
+    asked_for, rule = post_run.from_arguments(find(), vars(options)), chosen_rule(vars(options))
     how = running(options)
     if how.output_path is not None and len([name for given in options.specs for name in _names(given)]) > 1:
         folder = how.output_path / default_folder(plan, overwrite=True).name
@@ -89,7 +90,7 @@ def _evaluate_one(options: argparse.Namespace, plan: Plan, silent: bool = False)
     try:
         with progress:
             how = replace(how, output_path=folder)
-            done = execute(plan, how, on_score, asked_for=asked_for, on_more=progress.begin)
+            done = execute(plan, how, on_score, asked_for=asked_for, on_more=progress.begin, rule=rule)
     except NotPreparedError as error:
         error.advise(options)
         raise
@@ -100,6 +101,8 @@ def _evaluate_one(options: argparse.Namespace, plan: Plan, silent: bool = False)
             there += f"; {one.title}: {one.done} of {one.total} are there, {one.total - one.done} are missing"
         return interrupted(there if folder.exists() else "nothing was run"), None
     print_tables(done, options, tables_too=not silent)
+    if rule is not None:
+        print(rule.reached if "stopped" in done.meta else rule.unmet() or "", file=sys.stderr)
     return int(bool(done.scores) and len(done.failed) == len(done.scores)), folder
 
 

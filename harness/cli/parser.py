@@ -80,6 +80,7 @@ def eval_options(command: Parser) -> None:
     opt.add(command, "specs", *opt.SPEC[1:], *opt.MODEL)
     _added("eval", command)
     opt.add(command, *opt.RUNNING, *opt.TABLES)
+    _added("eval", command, "stopping")
 
 
 def validate_options(command: Parser) -> None:
@@ -127,12 +128,12 @@ def score_options(command: Parser) -> None:
     opt.add(command, *opt.ASKING, "quiet", group="more, if a model is called")
 
 
-def _added(name: str, command: Parser) -> None:
+def _added(name: str, command: Parser, point: str = "post_run") -> None:
     """Add the options of extensions to a command of the core; an extension that fails here adds none, with a
     warning."""
     if command.words is not None and opt.are_of_core(command.words):
         return
-    for offer in offers("post_run").values():
+    for offer in offers(point).values():
         if name in offer.value:
             try:
                 offer.load_function(name)(command)

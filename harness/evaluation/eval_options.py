@@ -24,6 +24,7 @@ class EvalOptions(TypedDict, total=False):
         seed: of all random draws.
         repeats: how often each case is played.
         model_args: the fields of an engine that is given by name.
+        until: stop once a number is known well enough: "headline ±2%".
         judge: an engine, or the name of one, that rates answers in place of those that the spec names.
         judge_args: the fields of such an engine that is given by name.
     """
@@ -54,7 +55,8 @@ class EvalOptions(TypedDict, total=False):
     allow_code_execution: bool
     sandbox: Literal["process", "bwrap", "weaker"]
 
-    # What extensions that ship add, by `[post_run]` of their manifests.
+    # What extensions that ship add, by `[stopping]` and `[post_run]` of their manifests.
+    until: str | None
     judge: Engine | str | None
     judge_args: Mapping[str, Any] | None
 

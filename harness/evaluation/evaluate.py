@@ -18,6 +18,7 @@ from harness.evaluation.eval_options import EvalOptions, document_options, signa
 from harness.evaluation.run import Run
 from harness.evaluation.stages import OnScore, execute
 from harness.plugins import approvals
+from harness.runtime import stopping
 from harness.runtime.options import NAMES, Options
 
 
@@ -48,7 +49,7 @@ def evaluate(
     given: dict[str, Any] = {**options}
     keys = {name: given.pop(name, None) for name in ("limit", "seed", "repeats")}
     model_args = given.pop("model_args", None)
-    added = {name: given.pop(name, None) for name in post_run.parameters()}
+    added = {name: given.pop(name, None) for name in post_run.parameters() | stopping.parameters()}
     unknown = next((name for name in given if name not in NAMES), None)
     if unknown is not None:
         from harness.evaluation.parameter_names import in_python
@@ -63,9 +64,9 @@ def evaluate(
         project = project or find()
         with approvals.allowing(how.allow_code_execution):
             model = resolve.given_engine("model", model, model_args, project)
-            asked_for = post_run.from_arguments(project, added)
+            asked_for, rule = post_run.from_arguments(project, added), stopping.chosen_rule(added)
             loaded = _loaded(spec, project, overrides, **keys)
-            return execute(resolve.plan(loaded, project, model), how, on_score, asked_for=asked_for)
+            return execute(resolve.plan(loaded, project, model), how, on_score, asked_for=asked_for, rule=rule)
 
 
 evaluate.__dict__["__signature__"] = signature_with_options(evaluate)

@@ -15,7 +15,7 @@ from harness.config.keys import keys_of
 from harness.config.project import Project, find
 from harness.evaluation.run import Run
 from harness.runtime.run_json import META, SPEC
-from harness.runtime.run_schema import check_journals, read_meta, why_stopped
+from harness.runtime.run_schema import check_journals, ended_by_rule, read_meta, why_stopped
 from harness.runtime.used_extensions import advice, missing_extensions, without
 from harness.tables import EpisodeScore, load_scores
 
@@ -33,9 +33,11 @@ def load_run(folder: Path | str, project: Project | None = None, *, unfinished: 
     if not (opened.folder / "scores.jsonl").is_file():
         return _so_far(opened)
     scores = load_scores(opened.folder / "scores.jsonl")
-    planned = opened.meta.get("planned")
+    enough = ended_by_rule(opened.meta)
+    planned = opened.meta.get("planned") if enough is None else enough.get("episodes")
     if planned is not None and len(scores) != planned:
-        message = f"the run in {opened.folder} has scores of {len(scores)} episodes, and its plan has {planned}"
+        whose = "its plan has" if enough is None else "its rule counted"
+        message = f"the run in {opened.folder} has scores of {len(scores)} episodes, and {whose} {planned}"
         hint = f"`harness score {opened.folder}` writes scores.jsonl again, from the journal."
         raise DataError(message, hint=hint)
     return replace(opened, scores=scores)

@@ -25,7 +25,7 @@ def rescored(
     from harness.evaluation.load_run import load_unscored
     from harness.runtime.rescoring import rescore
     from harness.runtime.resume_checks import graded_again
-    from harness.runtime.run_schema import check_journals
+    from harness.runtime.run_schema import check_journals, ended_by_rule
     from harness.runtime.used_extensions import advice, missing_extensions
     from harness.runtime.verification import same_readers
 
@@ -39,7 +39,8 @@ def rescored(
         plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
     check_execution(plan, allow_code_execution, sandbox, playing=False)
     meta = graded_again(before.meta, plan, survey(plan).cases, folder, texts_read=same_readers(plan, folder))
-    scores = rescore(plan, folder, sandbox)
+    left_out = {*(ended_by_rule(meta) or {}).get("not_counted", ())}
+    scores = [score for score in rescore(plan, folder, sandbox) if score.id not in left_out]
     done = replace(before, meta=meta, scores=scores)
     for cls in post_run.of_run(done):
         done = cls.again(done)

@@ -15,7 +15,7 @@ from harness.api.errors import DataError, near
 from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.plugins.lookup import part
-from harness.report.provenance import who_answered
+from harness.report.provenance import of_run
 from harness.tables import EpisodeScore, HeadlineSpec, ResultRow, Table, TableSpec, build, rows
 from harness.tables.spec import as_tuple
 
@@ -101,7 +101,7 @@ class Run:
             from harness.tables import spent
 
             tables += filter(None, [spent.table(self.scores, self.prices)])
-        further = (*who_answered(self.meta), *filter(None, [self.unfinished]))
+        further = (*of_run(self.meta), *filter(None, [self.unfinished]))
         return [replace(table, notes=(*table.notes, *further)) for table in tables]
 
     def published(self) -> list[PublishedTable]:

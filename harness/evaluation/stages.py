@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from harness import storage
 from harness.api import CallsTools, ContinuesText, Replays
-from harness.api.errors import DataError, SpecError, StorageError, raise_all
+from harness.api.errors import DataError, SetupError, SpecError, StorageError, raise_all
 from harness.config.permissions import check_execution
 from harness.config.plan import Plan, Survey, prepare, survey
 from harness.engines.usage import Spent
@@ -28,6 +28,7 @@ from harness.runtime.options import Options
 from harness.runtime.runner import RunStoppedError, work_of
 from harness.runtime.runner import run as play_all
 from harness.runtime.session import session
+from harness.runtime.stopping import StoppingRule
 from harness.storage.locks import LOCK, Lock, holder
 from harness.tables import EpisodeScore, TableSpec, check_headline
 from harness.tables import check as check_table
@@ -51,6 +52,7 @@ class OpenRun:
         folder: where its results are written.
         on_score: as in `evaluate`.
         on_more: makes an `on_score` for what is played after the episodes.
+        rule: may end the run before its plan does.
         after: what follows once the episodes are scored.
         spent: what other runs have used of the budget.
         began: when it began, by `time.monotonic`.
@@ -66,6 +68,7 @@ class OpenRun:
     folder: Path
     on_score: OnScore = lambda score, total: None
     on_more: OnMore = lambda name: None
+    rule: StoppingRule | None = None
     after: tuple[PostRun, ...] = ()
     spent: Spent = field(default_factory=Spent)
     began: float = field(default_factory=time.monotonic)
@@ -133,6 +136,8 @@ def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
         check_collecting(run.plan.engines.values(), run.options)
     for one in run.after:
         one.check(run.plan, run.survey.cases, run.options)
+    if run.rule is not None:
+        _begin(run.rule, run)
     if run.options.reuse is not None:
         from harness.engines import recorded_calls
 
@@ -142,6 +147,22 @@ def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
 
         check_replay(run.plan)
     return run
+
+
+def _begin(rule: StoppingRule, run: OpenRun) -> None:
+    """Let the rule look at what is to be played. Raises `SpecError`, `SetupError` where it could not end the run."""
+    plan, count = run.plan, len(run.survey.episodes)
+    if any(engine.collects for engine in plan.engines.values()):
+        raise SetupError("no rule can end a run whose engine collects all requests in one batch", hint=_NO_RULE)
+    if run.after:
+        raise SetupError("no rule can end a run that others rate once it is played (judges, …)", hint=_NO_RULE)
+    if plan.in_all(count) > count or any(key.seats_agents for key in plan.keys):
+        names = ", ".join(key.name for key in plan.keys)
+        raise SetupError(f"no rule can end a run whose conditions or pairings {names} chooses", hint=_NO_RULE)
+    rule.begin(plan, run.survey.episodes)
+
+
+_NO_RULE: Final = "Play the whole: leave --until out."
 
 
 def open_folder(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
@@ -185,7 +206,7 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     on_score = lambda score: run.on_score(score, total)  # noqa: E731
     work = None
     try:
-        work = work_of(run.plan, run.survey.episodes, folder, options, on_score, run.spent)
+        work = work_of(run.plan, run.survey.episodes, folder, options, on_score, run.spent, run.rule)
         with session() as one:
             try:
                 one.run(play_all(work, executor.play))
@@ -194,11 +215,12 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
                     raise
             if work.interrupted:  # the first Ctrl-C has ended it in good order
                 raise KeyboardInterrupt
-        plan, scores = work.plan, work.scores
+        plan, scores, enough = work.plan, work.scores, work.is_enough
         if meta.pop("rescore", False) or "graded_again" in meta:  # the journal has the numbers of other code
             from harness.runtime.rescoring import rescore
 
-            scores = rescore(plan, folder, options.sandbox)
+            kept = {score.id for score in scores}
+            scores = [score for score in rescore(plan, folder, options.sandbox) if score.id in kept]
     except BaseException as end:  # Ctrl-C too
         reports = work.reports if work is not None else {}
         now = run_json.ended(run_json.reported(meta, reports, executor.report()), "stopped", folder, run.began)
@@ -208,6 +230,10 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
             storage.write_atomically(folder / run_json.META, run_json.as_json(now))
         raise
     meta = run_json.reported(meta, work.reports, executor.report())
+    if enough and run.rule is not None:
+        counted = {score.id for score in scores}
+        other = {"not_counted": sorted(work.done.keys() - counted)}
+        meta["stopped"] = {**run.rule.record(), "episodes": len(scores), "of": total, **other}
     return replace(run, plan=plan, meta=meta, scores=tuple(scores))
 
 
@@ -251,11 +277,12 @@ def execute(
     asked_for: Mapping[str, PostRun] | None = MappingProxyType({}),
     on_more: OnMore | None = None,
     spent: Spent | None = None,
+    rule: StoppingRule | None = None,
 ) -> Run:
     """Play a plan, run the extensions that its metrics need, and write all results into `options.output_path`.
 
     `asked_for`: what is to follow, by name of `[post_run]`; it adds to what the metrics need and has precedence. None:
-    nothing follows. All else is as in `OpenRun`. Raises as `evaluate`.
+    nothing follows. `rule`: as in `OpenRun`, as is all else. Raises as `evaluate`.
     """
     folder = options.output_path or run_json.default_folder(plan, options.overwrite)
     run = OpenRun(
@@ -266,6 +293,7 @@ def execute(
         on_more=on_more or (lambda name: None),
         after=tuple(() if asked_for is None else post_run.following(plan.metrics, asked_for)),
         spent=spent or Spent(),
+        rule=rule,
     )
     with contextlib.ExitStack() as held:
         for stage in STAGES:
@@ -321,6 +349,6 @@ def finish(done: Run, began: float) -> Run:
     text = "\n\n".join(render(table, "markdown") for table in tables)
     storage.write_atomically(done.folder / "tables.md", text + "\n")
     tables_json.write(done.folder, tables_json.results(tables, done.headline, done.scores))
-    meta = run_json.ended(done.meta, "finished", done.folder, began)
+    meta = run_json.ended(done.meta, "stopped" if "stopped" in done.meta else "finished", done.folder, began)
     storage.write_atomically(done.folder / run_json.META, run_json.as_json(meta))
     return replace(done, meta=meta)

@@ -21,7 +21,7 @@ SHIPPED: Final = Path(__file__).parents[1] / "extensions"
 CORE: Final = Path(__file__).parents[1] / "core.toml"
 """What the core offers, in the form of a manifest."""
 POINTS: Final = (
-    "projects", "kinds", "keys", "tables", "table_keys", "post_run", "checks", "engines", "abilities",
+    "projects", "kinds", "keys", "tables", "table_keys", "stopping", "post_run", "checks", "engines", "abilities",
     "executors", "commands", "starters", "lists", "charts", "exports", "findings", "parts",
 )  # fmt: skip
 """The tables of a manifest."""

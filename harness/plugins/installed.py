@@ -36,6 +36,7 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "keys": ("reference", {**_RUN, "seats_agents?": "yes or no", "without_numbers?": "texts"}),
     "tables": ("reference", {**_RUN, "key?": "yes or no"}),
     "table_keys": "reference",
+    "stopping": {**_RUN, "parameters?": "names", "eval?": "reference"},
     "post_run": {**_RUN, "parameters?": "names", "eval?": "reference", "score?": "reference"},
     "checks": "reference",
     "engines": ("module", {"run": "module", "note?": "text", **_NEEDED}),
@@ -147,7 +148,10 @@ def claims(points: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]
     yield from (("table_keys", name) for name, one in tables if isinstance(one, Mapping) and one.get("key"))
     yield from (("lists", option) for one in points["lists"].values() for option in one.get("folders", ()))
     yield from (
-        ("post_run.parameters", name) for one in points["post_run"].values() for name in one.get("parameters", ())
+        (f"{point}.parameters", name)
+        for point in ("post_run", "stopping")
+        for one in points[point].values()
+        for name in one.get("parameters", ())
     )
 
 

@@ -122,7 +122,8 @@ def index() -> str:
         parts = [f'summary = "{one.summary}"', *([f'extra = "{one.extra}"'] if one.extra else [])]
         brought: dict[str, Any] = {point: [*names] for point, names in one.points.items()}
         options = [option for added in one.points["lists"].values() for option in added.get("folders", ())]
-        options += [option for added in one.points["post_run"].values() for option in added.get("parameters", ())]
+        for point in ("post_run", "stopping"):
+            options += [option for added in one.points[point].values() for option in added.get("parameters", ())]
         brought["options"] = sorted(options)
         parts += [f"{point} = {json.dumps(names)}" for point, names in brought.items() if names]
         lines.append(f"{one.name} = {{{', '.join(parts)}}}")

@@ -97,6 +97,23 @@ def who_answered(meta: Mapping[str, Any]) -> Iterator[str]:
             yield f"{runs.total():,} replies of {asked or engine} are those of earlier runs: {listed}."
 
 
+def of_run(meta: Mapping[str, Any]) -> Iterator[str]:
+    """What stands below every table of a run: `who_answered`, and that a rule ended it (`harness.runtime.stopping`).
+
+    Args:
+        meta: as there.
+    """
+    yield from who_answered(meta)
+    if (enough := ended_early(meta)) is not None:
+        yield enough
+
+
+def ended_early(meta: Mapping[str, Any]) -> str | None:
+    """Why a run's episodes were enough before its plan was played; None for all other runs."""
+    enough = _mapping(meta, "stopped").get("enough")
+    return enough if isinstance(enough, str) else None
+
+
 def _by_process(report: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """An engine's report, or those of the workers in it."""
     workers = [one for name, one in report.items() if name.startswith("worker ") and isinstance(one, Mapping)]

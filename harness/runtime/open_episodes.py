@@ -76,7 +76,7 @@ class Episodes:
         self.pending = storage.PendingFailures()
         self._on_end: dict[str, Callable[[], None]] = {}
         self.turn_shares = TurnShares(work.count_turns or work.on_turn_counts)
-        work.on_missed = self.stop.end
+        work.on_over = self.stop.end
 
     @property
     def plan(self) -> Plan:

@@ -36,9 +36,10 @@ _PROMPTING_KEYS = (
     "seed",
 )
 """The keys of a spec that decide what a model is asked."""
+_RESULTS = ("scores.jsonl", "results.json", "tables.md", "tables.json")
 _OF_RUN = (
-    *(META, SPEC, "journal*.jsonl", "scores.jsonl", "results.json", "tables.md", "samples*.jsonl", "requests*.jsonl"),
-    *("tables.json", "errors*.jsonl", "shared.sqlite*", "engine*.log", "batches*.jsonl"),
+    *(META, SPEC, *_RESULTS, "journal*.jsonl", "samples*.jsonl", "requests*.jsonl"),
+    *("errors*.jsonl", "shared.sqlite*", "engine*.log", "batches*.jsonl"),
 )
 """What a run writes into its folder, as patterns."""
 
@@ -83,7 +84,8 @@ def _go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) 
     # Tables are not part of what was measured: they may have changed, and reports are to show the new ones.
     write_spec(plan, folder)
     if not finished:
-        earlier.pop("stopped", None)  # now it continues
+        for name in _RESULTS if earlier.pop("stopped", None) else ():  # now it continues: these were of a part
+            (folder / name).unlink(missing_ok=True)
         # A session that was killed lasted until it last wrote to its journal.
         killed = max((path.stat().st_mtime for path in storage.journals(folder) if path.exists()), default=0.0)
         earlier["duration"] = _duration(earlier, killed)

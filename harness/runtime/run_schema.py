@@ -70,6 +70,13 @@ def why_stopped(meta: Mapping[str, Any]) -> str:
     return str(end["why"]) if "why" in end else f"{end.get('by')} {end.get('at')} ended it"
 
 
+def ended_by_rule(meta: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What run.json says of the end of a run whose episodes were enough (`harness.runtime.stopping`): such a run has
+    scores and tables. None for all other runs."""
+    end = meta.get("stopped")
+    return end if isinstance(end, Mapping) and isinstance(end.get("enough"), str) else None
+
+
 def check_journals(meta: Mapping[str, Any], folder: Path) -> None:
     """Raises `DataError` if a journal is shorter than it was at the end of the last session."""
     for name, length in meta.get("journals", {}).items():

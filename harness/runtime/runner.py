@@ -28,6 +28,7 @@ from harness.runtime.heartbeat import Heartbeat
 from harness.runtime.options import Options
 from harness.runtime.run_json import write_spec
 from harness.runtime.steps import Steps
+from harness.runtime.stopping import StoppingRule
 from harness.runtime.turn_shares import ShareCheck, TurnCounts
 from harness.tables import EpisodeScore
 
@@ -96,7 +97,8 @@ class Work:
         broken: names of the models that are asked no more, with the reason.
         interrupted: whether the user ended it, and what was in flight then is finished.
         count_turns: takes what became of the first turns of each model; None: this process checks them (`shares`).
-        on_missed: called where too small a share of turns ends the run (`--stop_unless`), with the reason.
+        rule: may end the run once its episodes are enough, and then says which of them count.
+        on_over: called where what was played ends the run (`over`), with the reason.
     """
 
     plan: Plan
@@ -112,7 +114,8 @@ class Work:
     live_models: set[str] = field(default_factory=set)
     broken: dict[str, str] = field(default_factory=dict)
     interrupted: bool = False
-    on_missed: Callable[[str], None] = lambda why: None
+    rule: StoppingRule | None = None
+    on_over: Callable[[str], None] = lambda why: None
     count_turns: Callable[[str, TurnCounts], None] | None = None
     _untaken: Iterator[Job] | None = field(default=None, init=False)
 
@@ -121,10 +124,24 @@ class Work:
 
     def on_turn_counts(self, model: str, counts: TurnCounts, source: object = None) -> None:
         """Take what became of a model's first turns. `source`: which process counted them."""
-        before = self.shares.missed
+        before = self.over
         self.shares.take(source, model, counts)
-        if before is None and self.shares.missed is not None:
-            self.on_missed(self.shares.missed)
+        self._report_over(before)
+
+    def _report_over(self, before: str | None) -> None:
+        if before is None and self.over is not None:
+            self.on_over(self.over)
+
+    @property
+    def over(self) -> str | None:
+        """Why what was played ends the run: too small a share of turns was parsed (`--stop_unless`), or the episodes
+        are enough (`rule`). None while it goes on."""
+        return self.shares.missed or (None if self.rule is None else self.rule.reached)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the rule ends the run before its plan does."""
+        return bool(self.remaining) and self.rule is not None and self.rule.reached is not None
 
     @property
     def remaining(self) -> int:
@@ -133,8 +150,10 @@ class Work:
 
     @property
     def scores(self) -> list[EpisodeScore]:
-        """Those of all episodes, in plan order, once none is left."""
-        return [self.done[episode_id(*job)] for job in self.episodes]
+        """Those of all episodes, in plan order, once none is left; of those that count, where the rule ends the run."""
+        names = (episode_id(*job) for job in self.episodes)
+        counted = self.rule.counted if self.rule is not None and self.is_enough else None
+        return [self.done[name] for name in names if counted is None or name in counted]
 
     @property
     def total(self) -> int:
@@ -142,8 +161,9 @@ class Work:
         return self.plan.in_all(len(self.episodes))
 
     def jobs(self) -> Iterator[Job]:
-        """The episodes left to play, in plan order."""
-        return (job for job in self.episodes if episode_id(*job) not in self.done)
+        """The episodes left to play, in plan order or that of the rule."""
+        every = self.episodes if self.rule is None else self.rule.order
+        return (job for job in every if episode_id(*job) not in self.done)
 
     async def take(self) -> Job | None:
         """The next episode that is left and not taken yet; None if there is none."""
@@ -156,6 +176,10 @@ class Work:
         self.done[score.id] = score
         self.live_models.update(score.answered)
         self.report_score(score)
+        if self.rule is not None:
+            before = self.over
+            self.rule.add(score)
+            self._report_over(before)
 
     def on_recorded(self, job: Job, moves: Mapping[tuple[str, int], Move]) -> None:
         """Note which models have answered in the recorded moves of an episode."""
@@ -203,7 +227,7 @@ async def run(work: Work, play: Play) -> None:
         RunStoppedError: an engine or the disk gave up, or the budget is spent (`BudgetReachedError`); everything
             recorded so far is kept.
     """
-    while work.extend():
+    while not work.is_enough and work.extend():
         done = len(work.done)
         title = f"{work.plan.spec.name} · {work.plan.model}"
         planned = partial(planned_turns, work.episodes)
@@ -219,6 +243,8 @@ async def run(work: Work, play: Play) -> None:
                 if work.extend():
                     raise SharesMissedError(missed, len(work.done), work.total) from None
                 return  # there was nothing left to save
+            if work.over is not None and str(error) == work.over:
+                return  # it is enough
             what, hint = (error.message, error.hint) if isinstance(error, StorageError) else (error, None)
             hint = hint or "Mend the cause, then give the same command again: nothing that is recorded is asked twice."
             stop = RunStoppedError(
@@ -251,7 +277,13 @@ def planned_turns(episodes: Sequence[Job]) -> float | None:
 
 
 def work_of(
-    plan: Plan, episodes: Sequence[Job], folder: Path, options: Options, on_score: OnScore, spent: Spent
+    plan: Plan,
+    episodes: Sequence[Job],
+    folder: Path,
+    options: Options,
+    on_score: OnScore,
+    spent: Spent,
+    rule: StoppingRule | None = None,
 ) -> Work:
     """The episodes of a plan that the journals of a folder do not have. Calls `on_score` once with None, then once for
     every episode, finished ones first. `spent`: what other runs have used of the budget."""
@@ -267,6 +299,7 @@ def work_of(
         usage=_usage_of(plan, options.budget, *before, spent.seconds, progress.micros),
         moves=progress.moves,
         ends=progress.ends,
+        rule=rule,
     )
     work.read_journal()
     for job in work.jobs() if work.moves else ():

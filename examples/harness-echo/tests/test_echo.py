@@ -34,6 +34,14 @@ def test_loudness_follows_the_run(run: harness.Run) -> None:
     assert harness.load_run(run.folder).scores == run.scores
 
 
+def test_a_run_ends_when_it_is_out_of_breath(tmp_path: Path) -> None:
+    short, whole = ({"limit": 4, "output_path": tmp_path / "r", **added} for added in ({"breath": 3}, {}))
+    run = harness.evaluate("arithmetic", "parrot", **short)  # type: ignore[arg-type]
+    assert len(run.scores) == 3
+    assert any("Out of breath" in note for note in run.tables[0].notes)
+    assert len(harness.evaluate("arithmetic", "parrot", **whole).scores) > 3
+
+
 def test_a_negative_volume_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["eval", "--spec", "cuckoo", "--model", "parrot", "--echo", "-1", "--output_path", str(tmp_path / "r")]
     assert main(command) == 2

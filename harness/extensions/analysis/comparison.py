@@ -11,7 +11,7 @@ from harness.api.errors import DataError
 from harness.api.printable import cut
 from harness.config.spec import DISPLAY_KEYS
 from harness.extensions.analysis import paired
-from harness.report.provenance import who_answered
+from harness.report.provenance import of_run
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, text
 from harness.tables.headline import marked
 from harness.tables.notes import clusters_in_words
@@ -303,7 +303,7 @@ def _notes(
     if pairs.unlike:
         yield f"{pairs.unlike} pairs of equal case ids are left out: their cases are not the same."
     for of, run in {"A: ": a.run, "B: ": b.run}.items() if a.run is not b.run else (("", a.run),):
-        yield from (f"{of}{note}" for note in who_answered(run.meta))
+        yield from (f"{of}{note}" for note in of_run(run.meta))
     for index, side in enumerate((a, b)):
         episodes = [score for sides in pairs.both for score in sides[index]]
         if failed := sum(score.error is not None for score in episodes):

@@ -14,7 +14,7 @@ from harness.config.keys import SpecKey
 from harness.evaluation.run import Run
 from harness.extensions.analysis.published_beside import cited
 from harness.plugins.manifests import offers
-from harness.report.provenance import who_answered
+from harness.report.provenance import of_run
 from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, spent, text
 from harness.tables.cost import Price, Prices, cost, priced
 from harness.tables.published_figures import PublishedTable
@@ -103,7 +103,7 @@ def leaderboard(runs: Sequence[RunScores], published: Iterable[PublishedTable] =
         has_costs = any(derived.kind == "cost" for derived in entry.derived.values())
         has_headline = runs[0].headline is not None and runs[0].headline.metric in entry.cells
         further = (disputed if has_costs else None, differing, readers_in_words(runs) if has_headline else None)
-        answered = dict.fromkeys(note for run in runs for note in who_answered(run.run))
+        answered = dict.fromkeys(note for run in runs for note in of_run(run.run))
         tables.append(replace(table, notes=(*table.notes, *filter(None, further), *answered)))
     return tables if runs[0].headline is None else runs[0].headline.explained(runs[0].tables, tables, scores)
 

@@ -91,7 +91,13 @@ def leaderboard(options: argparse.Namespace) -> int:
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Two runs, or two parts of one, case by case."""
+    """Two runs, or two parts of one, case by case; with --until two sides that play until it is decided."""
+    if options.until is not None:
+        from harness.extensions.analysis.compare_until import compare_until
+
+        return compare_until(options)
+    if not options.runs and options.spec:
+        raise DataError("no run is given", hint="Give two run folders, or --until decided, which plays both sides.")
     a, b = two_sides(options, "to compare")
     first, second = a.run, b.run
     pairs = comparison.pair(a, b, _questions(a, b))
@@ -352,8 +358,25 @@ def leaderboard_options(command: Parser) -> None:
 
 def compare_options(command: Parser) -> None:
     """The options of `harness compare`."""
-    command.add_argument("runs", nargs="+", metavar="RUN", help="two runs; or one, with --label")
+    command.add_argument("runs", nargs="*", metavar="RUN", help="two runs; or one, with --label")
     add_sides(command, "protocol P2P SFS")
     text = "these metrics (default: the headline, the metrics beside it, and those of the first table)"
     command.add_argument("--metrics", metavar="NAME,…", help=text)
     opt.add(command, "output", "format")
+    _add_until(command)
+
+
+def _add_until(command: Parser) -> None:
+    """The options of `--until decided`, which plays both sides."""
+    own = "both sides, played until it is decided"
+    group = command.group(own)
+    text = "play --spec with both sides in turns, until one is better, or they differ by less than --margin: decided"
+    group.add_argument("--until", metavar="decided", help=text)
+    group.add_argument("--margin", type=float, metavar="D", help="differences up to D are none")
+    group.add_argument("--spec", metavar="FILE", help="the spec that both play")
+    opt.add(command, *opt.SPEC[1:], *opt.MODEL, group=own)
+    for name, what in {"model": "E", "model_args": "K=V,…", "gen_kwargs": "K=V,…"}.items():
+        group.add_argument(f"--{name}_b", metavar=what, default="", help=f"--{name} of B (default: as A)")
+    text = "as --set, of B alone; repeatable"
+    group.add_argument("--set_b", action="append", default=[], metavar="PATH=VALUE", dest="overrides_b", help=text)
+    opt.add(command, *(name for name in opt.RUNNING if name != "resume"), group=f"{own}: how")

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from harness.config.building import policy_name
 from harness.extensions.analysis import paired
 from harness.extensions.analysis.published_beside import other_episodes
-from harness.report.provenance import who_answered
+from harness.report.provenance import of_run
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, stats, text
 from harness.tables.cost import Prices, cost
 from harness.tables.notes import clusters_in_words
@@ -243,7 +243,7 @@ def standings(
         notes += [f"† {line}" for line in (reference.differs, *reference.warnings) if line]
     notes += otherwise
     notes += filter(None, [readers_in_words(runs)])
-    notes += dict.fromkeys(note for run in runs for note in who_answered(run.run))
+    notes += dict.fromkeys(note for run in runs for note in of_run(run.run))
     return Standings(name or runs[0].spec, headline, rows, notes, players, by_readers=by_readers(runs))
 
 

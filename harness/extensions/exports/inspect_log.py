@@ -19,7 +19,7 @@ from typing import Any, Final
 from harness.api import CorpusMetric, RatioMetric
 from harness.api.printable import clean_name
 from harness.evaluation.run import Run
-from harness.report.provenance import who_answered
+from harness.report.provenance import ended_early, who_answered
 from harness.tables import EpisodeScore
 from harness.tables.scores import measured
 from harness.transcripts.view_api import Finding, Transcript
@@ -133,6 +133,7 @@ def _specification(run: Run) -> Json:
     about |= {key: meta[key] for key in ("policies_only", "uses_ground_truth") if meta.get(key)}
     about |= {} if (why := run.headline_missing) is None else {"headline_missing": why}
     about |= {"who_answered": who} if (who := [*who_answered(meta)]) else {}
+    about |= {} if (enough := ended_early(meta)) is None else {"ended_early": enough}
     sampling = {key: value for key, value in (meta.get("generation_kwargs") or {}).items() if key in _SAMPLING}
     cases = {score.id.rpartition("/")[0] for score in run.scores}
     return {

@@ -17,7 +17,7 @@ from typing import Any, Final
 from harness.api.errors import DataError, SetupError
 from harness.api.printable import clean_name
 from harness.evaluation.run import Run
-from harness.report.provenance import who_answered
+from harness.report.provenance import ended_early, who_answered
 from harness.tables.scores import measured
 
 from ._headline import headline_cell
@@ -95,6 +95,7 @@ def _document(run: Run, folder: Path, files: Path) -> dict[str, Any]:
         config["headline"] = {"metric": run.headline.metric, "title": run.headline.table.title}
         config["headline"] |= {"missing": why} if (why := run.headline_missing) else {}
     config |= {"who_answered": who} if (who := [*who_answered(run.meta)]) else {}
+    config |= {} if (enough := ended_early(run.meta)) is None else {"ended_early": enough}
     config["spec"] = (run.meta.get("identity") or {}).get("spec", {})
     fixed = ("condition", "metric", "value", "stderr", "n", "failed")
     rows = run.rows

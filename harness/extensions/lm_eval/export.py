@@ -21,7 +21,7 @@ from harness.api.printable import clean_name
 from harness.evaluation.run import Run
 from harness.extensions.exports.form import ExportForm
 from harness.extensions.exports.texts import as_json, plain
-from harness.report.provenance import who_answered
+from harness.report.provenance import ended_early, who_answered
 from harness.tables import Cell, EpisodeScore
 from harness.tables.group_rows import RowGroup, combined
 from harness.tables.groups import Groups
@@ -264,7 +264,8 @@ def _config(run: Run, task: _Task) -> Json:
         "num_fewshot": _shots(run),
         "metadata": {"version": _version(run), "condition": task.condition}
         | ({} if (why := run.headline_missing) is None else {"headline_missing": why})
-        | ({"who_answered": who} if (who := [*who_answered(run.meta)]) else {}),
+        | ({"who_answered": who} if (who := [*who_answered(run.meta)]) else {})
+        | ({} if (enough := ended_early(run.meta)) is None else {"ended_early": enough}),
         "harness": {"task": own, "protocol": run.spec.get("protocol"), "prompts": run.spec.get("prompts")},
     }
 

@@ -201,8 +201,8 @@ class Driver:
             self._notify()
         if update.failure is not None:
             raise update.failure
-        if self.work.shares.missed is not None and not self.scheduler.done:
-            raise EngineFatalError(self.work.shares.missed)
+        if self.work.over is not None and not self.scheduler.done:
+            raise EngineFatalError(self.work.over)
 
     def _count(self, number: int, used: Used) -> None:
         """A worker has used so much of the budget."""

@@ -1,0 +1,1 @@
+"""Runs that end once a number is known well enough."""

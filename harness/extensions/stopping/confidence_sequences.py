@@ -1,0 +1,137 @@
+"""Confidence sequences: intervals of a mean that cover it at all times at once, so that a run may be looked at after
+every observation and ended whenever that suits.
+
+Observations are pairs (a, d), and the mean is E[a] / E[d]: an episode without a number has neither, one of a ratio has
+its numerator and denominator.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy
+
+Interval = tuple[float, float]
+LEVEL: Final = 0.95
+_MOST: Final = 0.5
+"""The largest share of its capital that a bet may lose. More wins sooner where all numbers are equal, and later where
+nearly all are."""
+_POINTS: Final = (1_000, 20_000)
+"""Between how many and how many means are tested."""
+_FEW: Final = 50
+"""Before so many observations the central limit theorem is not relied upon."""
+
+
+class BettingSequence:
+    """A confidence sequence of a mean between 0 and 1: the means against which no gambler wins (Waudby-Smith and
+    Ramdas, 2023, "Estimating means of bounded random variables by betting", JRSS B 86(1), Section 4).
+
+    For each of many means m a gambler bets that the true one is above it, and another one that it is below. If m is
+    true, neither has ever 2/α times the first capital, but with probability α/2 (Ville's inequality), whatever the
+    distribution and however bets depend on the past. The bet is what makes capital grow fastest if the true mean is a
+    distance h away: h / (σ² + h²), by the variance so far. So the interval becomes ±h about as soon as it can.
+
+    Args:
+        distances: the h, in parts of the range; of several each gets an equal part of the capital.
+        largest: no d is larger.
+    """
+
+    def __init__(self, distances: Sequence[float], largest: float = 1.0) -> None:
+        points = min(max(_POINTS[0], math.ceil(20 / min(distances))), _POINTS[1])
+        self._means: Any = numpy.linspace(0.0, 1.0, points + 1)
+        self._distances: Any = numpy.asarray(distances, float)[:, None]
+        self._above: Any = numpy.zeros((len(distances), points + 1))
+        self._below: Any = numpy.zeros((len(distances), points + 1))
+        with numpy.errstate(divide="ignore"):
+            self._most = _MOST / self._means, _MOST / (1 - self._means)
+        self._largest = largest
+        self._sums = [0.0, 0.0]
+        self._squares, self.n = 0.0, 0
+
+    def add(self, a: float, d: float) -> None:
+        """Take an observation, 0 ≤ a ≤ d ≤ `largest`."""
+        a, d = a / self._largest, d / self._largest
+        bets = self._distances / ((0.25 + self._squares) / (self.n + 1) + self._distances**2)
+        gains = a - self._means * d
+        self._above += numpy.log1p(numpy.minimum(bets, self._most[0]) * gains)
+        self._below += numpy.log1p(-numpy.minimum(bets, self._most[1]) * gains)
+        center = (0.5 + self._sums[0]) / (1 + self._sums[1])
+        self._squares += (a - center * d) ** 2
+        self._sums = [self._sums[0] + a, self._sums[1] + d]
+        self.n += 1
+
+    def count_for(self, width: float) -> float:
+        """About how many observations it takes until the interval is ± `width`."""
+        variance = self._squares / max(self.n, 1) / (self._sums[1] / max(self.n, 1)) ** 2 if self._sums[1] else 0.25
+        log = math.log(2 / (1 - LEVEL))
+        return max(2 * variance * log / width**2, log / (2 * _MOST * width))
+
+    @property
+    def interval(self) -> Interval:
+        """The interval now; its ends are rounded outward to the next mean that is tested."""
+        most = math.log(2 / (1 - LEVEL))
+        low = numpy.flatnonzero(_capital(self._above) < most)
+        high = numpy.flatnonzero(_capital(self._below) < most)
+        last = len(self._means) - 1
+        first = max(int(low[0]) - 1, 0) if len(low) else last
+        end = min(int(high[-1]) + 1, last) if len(high) else 0
+        return float(self._means[min(first, end)]), float(self._means[max(first, end)])
+
+
+def _capital(logs: Any) -> Any:
+    """The logarithm of the mean of exp(logs), over the first axis."""
+    top = logs.max(axis=0)
+    return top + numpy.log(numpy.exp(logs - top).mean(axis=0))
+
+
+class AsymptoticSequence:
+    """An asymptotic confidence sequence of a mean without bounds (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas,
+    2024, "Time-uniform central limit theory and asymptotic confidence sequences", Annals of Statistics 52(6), eq. 10).
+
+    As with Student's interval, coverage holds as far as the central limit theorem does; so there is none before the
+    fiftieth observation. Of ratios the residuals a − r·d stand for the observations, over the mean of d.
+
+    Args:
+        tightest: after how many observations the sequence is to be tightest; fixed before the first.
+    """
+
+    def __init__(self, tightest: int) -> None:
+        log = -2 * math.log(1 - LEVEL)
+        self._rho2 = (log + math.log(log) + 1) / max(tightest, _FEW)
+        self._sums = [0.0] * 5
+        self.n = 0
+
+    def add(self, a: float, d: float) -> None:
+        """Take an observation."""
+        self._sums = [total + x for total, x in zip(self._sums, (a, d, a * a, a * d, d * d), strict=True)]
+        self.n += 1
+
+    def count_for(self, width: float) -> float:
+        """About how many observations it takes until the interval is ± `width`."""
+        deviation = self._spread()[1]
+        needed = 2 * math.log(2 / (1 - LEVEL)) * (deviation / width) ** 2 if deviation and width else math.inf
+        return max(_FEW, needed)
+
+    def _spread(self) -> tuple[float, float]:
+        """The ratio of the means, and the standard deviation of one observation of it."""
+        a, d, aa, ad, dd = self._sums
+        if self.n < 2 or not d:
+            return 0.0, 0.0
+        ratio = a / d
+        variance = max(aa - 2 * ratio * ad + ratio * ratio * dd, 0.0) / (self.n - 1)
+        return ratio, math.sqrt(variance) / abs(d / self.n)
+
+    @property
+    def interval(self) -> Interval | None:
+        """The interval now; None before there are enough observations, and where all are equal: that does not say how
+        sure they are."""
+        ratio, deviation = self._spread()
+        if self.n < _FEW or not deviation:
+            return None
+        spread = self.n * self._rho2 + 1
+        half = deviation * math.sqrt(
+            2 * spread / (self.n * self._rho2) * math.log(math.sqrt(spread) / (1 - LEVEL)) / self.n
+        )
+        return ratio - half, ratio + half

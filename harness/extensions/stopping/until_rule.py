@@ -1,0 +1,141 @@
+"""`harness eval --until "headline ±2%"`: the rule that ends a run once a number is known well enough."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from harness.api import Facts
+from harness.api.errors import SpecError
+from harness.config.plan import Job, Plan
+from harness.runtime.stopping import StoppingRule
+from harness.tables import EpisodeScore
+
+from .block_progress import Progress
+from .confidence_sequences import LEVEL, Interval
+from .covered_mean import Covered
+from .estimates import Estimate, Mean
+from .until_options import PLACE, Wanted
+
+_TOO_NARROW: Final = (
+    "Errors, intervals and tests of tables take the number of episodes as fixed before, which it was not"
+)
+
+
+def from_arguments(arguments: Mapping[str, Any]) -> StoppingRule:
+    """The rule that `until` asks for. Raises `SpecError`."""
+    return Until(Wanted.parse(arguments["until"]))
+
+
+class Until(StoppingRule):
+    """Ends a run once a number's 95 % confidence sequence is narrow enough.
+
+    Args:
+        wanted: which number, and how narrow.
+    """
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self._lacks = ""
+
+    def begin(self, plan: Plan, episodes: Sequence[Job]) -> None:
+        covered = Covered.of(plan, self.wanted.name, PLACE)
+        self._plan, self._episodes, self._covered = plan, len(episodes), covered
+        self._progress = Progress(plan, episodes, covered)
+        self.order = self._progress.blocks.order
+        means = [covered.mean(self._progress.covered_ids)]
+        if self.wanted.per_condition:
+            means = covered.means_of_conditions(self._progress.covered_ids)
+        self._estimates = [self._estimate(mean) for mean in means]
+
+    def _estimate(self, mean: Mean) -> Estimate:
+        low, high = mean.bounds
+        width = self.wanted.width
+        if math.isfinite(high - low):
+            width *= high - low if self.wanted.percent else 1
+            if width >= (high - low) / 2:
+                message = f"{mean.name} lies between {low:g} and {high:g}, so it is known within ±{width:g} already"
+                raise SpecError(message, place=PLACE, hint="Ask for less than half of that range.")
+        return Estimate(mean, self._progress.blocks.ids, self._progress.blocks.scale, (width,))
+
+    def add(self, score: EpisodeScore) -> None:
+        if self.reached is not None:
+            return
+        for numbers in self._progress.add(score):
+            for estimate in self._estimates:
+                estimate.add(numbers)
+            self._lacks = self._lacks or self._progress.lacking(self._done - 1, numbers)
+            if all(map(self._is_known, self._estimates)) and not self._lacks:
+                self.counted = self._progress.ids_until(self._done)
+                self.reached = (
+                    f"enough: {self.wanted} is reached after {len(self.counted):,} of {self._episodes:,} episodes"
+                )
+                return
+
+    @property
+    def _done(self) -> int:
+        """How many blocks the estimates know."""
+        return self._estimates[0].n
+
+    def _is_known(self, estimate: Estimate) -> bool:
+        interval = estimate.interval
+        return interval is not None and _half(interval) <= self._target(estimate, interval)
+
+    def _target(self, estimate: Estimate, interval: Interval) -> float:
+        """How wide half of the interval may be."""
+        low, high = estimate.mean.bounds
+        if not self.wanted.percent:
+            return self.wanted.width
+        is_bounded = math.isfinite(high - low) and estimate.method == "betting"
+        return self.wanted.width * (high - low if is_bounded else abs(sum(interval) / 2))
+
+    def record(self) -> Facts:
+        found = {one.mean.name: one for one in self._estimates}
+        return {
+            "by": "--until",
+            "at": str(self.wanted),
+            "enough": self._sentence(),
+            "level": LEVEL,
+            "intervals": {name: list(one.interval or ()) for name, one in found.items()},
+            "method": next(iter(found.values())).method,
+            **self._progress.record(self._done),
+        }
+
+    def _sentence(self) -> str:
+        what = f"{self._plan.model}: --until '{self.wanted}' ended the run after {len(self.counted):,} of "
+        what += f"{self._episodes:,} episodes. {self._known()}. {_TOO_NARROW}; the command without --until plays on."
+        return what
+
+    def _known(self) -> str:
+        widest = max(self._estimates, key=lambda one: _half(one.interval or (0.0, 0.0)))
+        several = f"Of {len(self._estimates)} conditions the least certain: " if len(self._estimates) > 1 else ""
+        return several + in_words(widest)
+
+    def unmet(self) -> str | None:
+        if self._lacks:
+            return f"--until '{self.wanted}' could not be decided: {self._lacks}"
+        blocks = max(one.blocks_for(self._target(one, one.interval or (0.0, 0.0))) for one in self._estimates)
+        if not math.isfinite(blocks):
+            what = f"the {self._episodes:,} numbers of {self._covered.metric} vary too little, or are too few, to say"
+            return f"--until '{self.wanted}' was not reached: {what} how well their mean is known"
+        takes = float(f"{blocks * self._episodes / len(self._progress.blocks.ids):.2g}")
+        return (
+            f"--until '{self.wanted}' was not reached: it takes about {takes:,.0f} episodes, and the run has "
+            f"{self._episodes:,} (repeats of a case add little)"
+        )
+
+
+def _half(interval: Interval) -> float:
+    return (interval[1] - interval[0]) / 2
+
+
+def in_words(estimate: Estimate) -> str:
+    """What is known of a mean."""
+    if (interval := estimate.interval) is None:
+        return f"{estimate.mean.name} has no interval yet"
+    what = "an asymptotic" if estimate.method == "asymptotic" else "a"
+    low, high = interval
+    return (
+        f"{estimate.mean.name} is in [{low:.4g}, {high:.4g}], {what} 95 % interval that holds however often one looks"
+    )
