@@ -66,8 +66,9 @@ def _shares(sizes: Sequence[float], floor: float, location: Array, slope: Array,
 def _grid(levels: tuple[float, ...], floor: float) -> _Grid:
     import numpy as np
 
-    low, high = math.log(levels[0] / BEYOND), math.log(levels[-1] * BEYOND)
-    locations = np.linspace(low, high, math.ceil((high - low) / _STEP) + 1)
+    # Multiples of the step: further sizes move no point.
+    low, high = math.log(levels[0] / BEYOND) // _STEP, math.log(levels[-1] * BEYOND) // _STEP + 1
+    locations = _STEP * np.arange(low, high + 1)
     location, slope, lapse = (x.ravel() for x in np.meshgrid(locations, SLOPES, [*LAPSES], indexing="ij"))
     share = _shares(levels, floor, location, slope, lapse)
     half = location + np.log1p(-2 * lapse) / slope
