@@ -25,6 +25,8 @@ class EvalOptions(TypedDict, total=False):
         repeats: how often each case is played.
         model_args: the fields of an engine that is given by name.
         until: stop once a number is known well enough: "headline ±2%".
+        adaptive: play only what says most about the size solved by half; a number above 1: until the upper end of its
+            interval is at most so many times the lower one.
         judge: an engine, or the name of one, that rates answers in place of those that the spec names.
         judge_args: the fields of such an engine that is given by name.
     """
@@ -57,6 +59,7 @@ class EvalOptions(TypedDict, total=False):
 
     # What extensions that ship add, by `[stopping]` and `[post_run]` of their manifests.
     until: str | None
+    adaptive: bool | float | None
     judge: Engine | str | None
     judge_args: Mapping[str, Any] | None
 

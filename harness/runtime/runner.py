@@ -194,7 +194,10 @@ class Work:
 
     def extend(self) -> bool:
         """Where nothing is left, add the conditions that are known now, and write them down; returns whether there is
-        something to play."""
+        something to play. The rule's order may have grown too."""
+        self._untaken = None
+        if self.rule is not None:
+            return next(self.jobs(), None) is not None
         while not self.remaining:
             if (more := following(self.plan, self.scores)) is None:
                 return False

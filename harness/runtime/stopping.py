@@ -29,7 +29,8 @@ class StoppingRule(ABC):
     at the first episodes of its own order, as far as all of them have ended.
 
     Attributes:
-        order: all episodes, in the order in which to begin them (from `begin`).
+        order: the episodes, in the order in which to begin them (from `begin`): all, or those of a first round. `add`
+            may put more at its end, which are begun once all before them have ended.
         reached: why what has been played is enough, in words; None while it is not.
         counted: ids of the episodes that are enough, once they are; others that have ended do not count.
     """

@@ -86,6 +86,7 @@ class Cell:
         unread: whether too few turns of the model of some of the episodes were parsed to say anything of it.
         best: whether it is the best of its column, in tables that say which is.
         blank: whether its row has no such number, so that nothing is missing.
+        beyond: whether the number meant lies above or below `value`, the last one that is not extrapolated.
     """
 
     value: float | None = None
@@ -102,6 +103,7 @@ class Cell:
     unread: bool = False
     best: bool = False
     blank: bool = False
+    beyond: Literal["above", "below"] | None = None
 
     @property
     def equal(self) -> bool:
@@ -279,7 +281,7 @@ class Table:
     def _omitted(self) -> set[str]:
         """The fields of cells that mean nothing in this table."""
         cells = [cell for row in self.rows for cell in row.cells]
-        marks = ("uses_ground_truth", "unread", "best", "blank")
+        marks = ("uses_ground_truth", "unread", "best", "blank", "beyond")
         unused = {mark for mark in marks if not any(getattr(cell, mark) for cell in cells)}
         unused |= FOR_NOTES
         return unused if "std" in self.kinds else unused | {"std"}

@@ -52,7 +52,7 @@ class Driver:
         self.changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._check_budget()
         width = work.options.most_open if work.plan.engines else 1
-        self.scheduler = Scheduler(self._jobs(), work.moves, work.remaining, workers, width)
+        self.scheduler = Scheduler(self._jobs(), work.moves, sum(1 for _ in work.jobs()), workers, width)
         self.actors: dict[int, Any] = {}
         self.placed: dict[int, Mapping[str, Any]] = {}
         self.started: dict[int, dict[str, Any]] = {}
