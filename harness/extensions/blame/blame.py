@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,7 +30,7 @@ from harness.tables import EpisodeScore
 from harness.tables.headline import Better
 from harness.tables.scores import bounds_of
 
-from .blame_tables import Blame
+from .blame_tables import Blame, Player
 from .blame_verdict import BlameVerdict, Search, effort, is_worse, verdict
 
 OnVerdict = Callable[[BlameVerdict | None, int], None]
@@ -105,6 +106,7 @@ def blamed(
         with session() as this:
             tell = on_verdict or (lambda verdict, total: None)
             found = this.run(_verdicts(trials, search, kept, tell, looked))
+    players = {one: _players(parent, trials[0][one]) for one in names}
     roles = {one: {a: parent.jobs[one][1].roles.get(a, "default") for a in trials[0][one].seats} for one in names}
     order = {one: number for number, one in enumerate(parent.jobs)}  # a sample of them may be in another one
     asked = sum(engine.asked for engine in kept.values())
@@ -126,10 +128,27 @@ def blamed(
                     left,
                     asked,
                     policy={**looked.policy, **({"sample": number} if number else {})},
+                    players=players,
                     errors=tuple(score.error for score in parent.run.scores if score.error is not None),
                 )
             )
     return replace(blames[0], further=tuple(blames[1:]))
+
+
+def _players(parent: BaseRun, trial: Simulation) -> dict[str, Player]:
+    """Agent → who played it: the model's own name, with that of the spec where two have the same."""
+    own = {name: parent.plan.model if name == MODEL else engine.model for name, engine in parent.plan.engines.items()}
+    named = Counter(own.values())
+    found = {}
+    for agent, seat in trial.seats.items():
+        if seat.group.policy is None:
+            model = own.get(seat.model, parent.plan.model)
+            found[agent] = Player(model if named[model] < 2 else f"{model} ({seat.model})")
+        elif parent.run.meta.get("policies_only") and seat.group.name == "default":
+            found[agent] = Player(parent.plan.model, is_model=False)
+        else:
+            found[agent] = Player(f"policy {type(seat.group.policy()).__name__}", is_model=False)
+    return found
 
 
 def _check_samples(looked: _Scope, sample: int, samples: int) -> None:

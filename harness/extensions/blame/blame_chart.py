@@ -24,14 +24,15 @@ from .findings import KeptVerdict, kept_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WAYS = ("round", "agent", "group", "turn", "failure")
+WAYS = ("round", "agent", "group", "model", "turn", "failure")
+_WHO = ("agent", "group", "model")
 _MAX_BARS = 40
 
 
 def blame_chart(material: Material, choice: ChartOptions) -> Chart:
-    """Bars of how many episodes a move of each round decides; by agent, by its group, by the template of its turn, or
-    by the kind of failure. Nothing is played: it draws what `harness blame` has found, with the reference that was
-    given last.
+    """Bars of how many episodes a move of each round decides; by agent, by its group, by its model, by the template of
+    its turn, or by the kind of failure. Nothing is played: it draws what `harness blame` has found, with the reference
+    that was given last.
 
     Raises `DataError` where it has looked at none of the episodes, or no move decides one of them; and as
     `findings.kept_of`.
@@ -85,7 +86,7 @@ def blame_chart(material: Material, choice: ChartOptions) -> Chart:
 
     more = f" {rest} more are not shown." if rest > 0 else ""
     looked = "; ".join(f"{n} of {found.total()}: {words}" for words, n in found.most_common())
-    of = by if by in ("agent", "group") else f"{by} of the first such move"
+    of = by if by in _WHO else f"{by} of the first such move"
     of = "what was wrong with the first such move" if by == "failure" else of
     return Chart(
         "blame",
@@ -136,4 +137,4 @@ def _ways(by: str, verdict: KeptVerdict) -> list[str]:
         return [str(first.round)]
     if by == "turn":
         return [first.template]
-    return [*dict.fromkeys(one.agent if by == "agent" else one.group for one in verdict.named)]
+    return [*dict.fromkeys(str(getattr(one, by)) for one in verdict.named)]

@@ -7,7 +7,7 @@ import json
 import math
 import shlex
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from harness.extensions.replay.replay_command import add_model, policy_of
 from harness.extensions.replay.simulation import Deviation
 
 from .blame import blamed, planned
-from .blame_tables import Blame, of_episodes
+from .blame_tables import WAYS, Blame, of_episodes
 from .blame_verdict import BlameVerdict
 from .findings import keep
 from .opinions import opinion_table, opinions_json, read_opinions
@@ -62,6 +62,8 @@ def options(command: Parser) -> None:
     text = "only say how many replays and calls of models this takes; nothing is asked"
     limits.add_argument("--plan", action="store_true", help=text)
     opt.add(command, "format", "output")
+    text = f"count by {', '.join(WAYS)} only; repeatable (default: by all in which something may differ)"
+    command.group("output").add_argument("--by", action="append", choices=WAYS, default=[], help=text)
     command.group("output").add_argument("--quiet", action="store_true", help="no progress")
     opt.add(command, "allow_code_execution", "sandbox")
 
@@ -127,6 +129,7 @@ def blame(options: argparse.Namespace) -> int:
         write(json.dumps({**as_json(found), **more}, indent=1) + "\n", options.output)
         return 0
     compared = [opinion_table(found, opinions)] if opinions else []
+    found = replace(found, ways=tuple(dict.fromkeys(options.by)))
     shown = found.episodes
     tables = [*compared, *found.tables, shown] if len(shown.rows) <= _MAX_SHOWN_EPISODES else [*compared, *found.tables]
     show(tables, options.format, f"What made {found.run.spec.name} fail", options.output)
@@ -196,11 +199,16 @@ def _episode(one: BlameVerdict, found: Blame) -> dict[str, Any]:
     def number(value: Any) -> float | None:
         return None if value is None else float(value)
 
+    def player(agent: str) -> str | None:
+        known = found.players.get(one.episode, {}).get(agent)
+        return None if known is None else known.name
+
     def turn(move: Deviation) -> dict[str, Any]:
         return {"turn": move.number, "round": move.round, "agent": move.place[0], "index": move.place[1]}
 
     def decisive(move: Deviation) -> dict[str, Any]:
-        return {**turn(move), "template": move.turn, "group": found.roles[one.episode][move.place[0]]}
+        agent = move.place[0]
+        return {**turn(move), "template": move.turn, "group": found.roles[one.episode][agent], "model": player(agent)}
 
     return {
         "episode": one.episode,
@@ -218,6 +226,7 @@ def _episode(one: BlameVerdict, found: Blame) -> dict[str, Any]:
                 "alone": number(share.alone),
                 "last": number(share.last),
                 "group": found.roles[one.episode][agent],
+                "model": player(agent),
             }
             for agent, share in one.shares.items()
         },

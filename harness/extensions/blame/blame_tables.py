@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final, Literal, get_args
 
 from harness.api import Facts
 from harness.api.printable import clean_name, cut
@@ -17,10 +17,21 @@ from harness.tables import Cell, Column, Row, Table
 from .blame_verdict import WORDS, BlameVerdict
 from .sample_spread import spread
 
+Way = Literal["agent", "group", "model", "round"]
+WAYS: Final[tuple[Way, ...]] = get_args(Way)
+"""By what `harness blame` counts."""
 _NUMBERS = ("Decisive", "Share", "Alone", "Last")
 _MAX_NAMED, _MAX_MESSAGES = 5, 20
 _MAX_ERROR_CHARS = 300  # characters of an error
 _PASSED = "{} did not fail: the reference does no better"
+
+
+@dataclass(frozen=True)
+class Player:
+    """Who played an agent: a model, or a policy."""
+
+    name: str
+    is_model: bool = True
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,7 @@ class Blame:
         metric: the metric whose number to explain.
         verdicts: one for each episode that was looked at.
         roles: episode → agent → its group.
+        players: episode → agent → the model, or the policy, that played it.
         passed: how many were looked at and did not fail, by a metric without a best number: with the reference in all
             seats theirs is no better.
         remaining: how many episodes the budget did not allow to look at; with a `limit` at most those that the sample
@@ -42,6 +54,7 @@ class Blame:
         policy: the reference as a spec has it, {"use": …} and its parameters; of another sample of a model than that
             of number 0 also its number, as `sample`.
         errors: what episodes of the run raised, which have no outcome to explain.
+        ways: which tables to show, of `WAYS`; none: those that say something.
     """
 
     run: Run
@@ -55,6 +68,8 @@ class Blame:
     further: tuple[Blame, ...] = ()
     policy: Facts = field(default_factory=dict)
     errors: tuple[str, ...] = ()
+    players: Mapping[str, Mapping[str, Player]] = field(default_factory=dict)
+    ways: tuple[Way, ...] = ()
 
     @property
     def raised(self) -> str | None:
@@ -72,8 +87,8 @@ class Blame:
 
     @property
     def tables(self) -> list[Table]:
-        """Who and when: by agent, by group where there are several, by round; and what was found how often. Of several
-        samples the means, with their standard deviation."""
+        """Who and when: by agent, by group and by model where there are several, by round (or `ways`); and what was
+        found how often. Of several samples the means, with their standard deviation."""
         sent = any(one.messages for sample in self.samples for one in sample.verdicts)
         if not self.further:
             return [*self._filled(self._tables()), *([_foremost(self._messages())] if sent else [])]
@@ -82,7 +97,7 @@ class Blame:
             f"Means over {len(self.samples)} samples; ±: the standard deviation between them.",
             "; ".join(f"{n} of {found.total()} verdicts: {WORDS[what]}" for what, n in found.most_common()),
         )
-        each = zip(*(sample._tables() for sample in self.samples), strict=True)
+        each = zip(*(replace(sample, ways=self.ways)._tables() for sample in self.samples), strict=True)
         tables = self._filled([spread(tables, () if i else notes) for i, tables in enumerate(each)])
         return [*tables, *([_foremost(spread([one._messages() for one in self.samples], ()))] if sent else [])]
 
@@ -99,14 +114,75 @@ class Blame:
 
     def _tables(self) -> list[Table]:
         blamed = [one for one in self.verdicts if one.finding == "blamed"]
-        tables = [_shared("agent", _by_agent(blamed), self._title("By agent"), self._notes(blamed))]
-        if len({role for roles in self.roles.values() for role in roles.values()}) > 1:
-            note = "Decisive: an agent of the group is. Share: the sum of its agents' shares."
-            tables.append(_shared("group", self._by_role(blamed), self._title("By group"), [note]))
-        rounds = Counter(one.named[0].round for one in blamed)
-        first = "By round of the first decisive move"
-        tables.append(_counted("round", dict(sorted(rounds.items())), self._title(first)))
-        return tables
+        tables = list[Table]()
+        for way in self.ways or self._usual():
+            if way == "agent":
+                tables.append(_shared("agent", _by_agent(blamed), self._title("By agent"), ()))
+            elif way == "group":
+                note = "Decisive: an agent of the group is. Share: the sum of its agents' shares."
+                tables.append(
+                    _shared("group", self._by_role(blamed), self._title("By group"), [note] if blamed else ())
+                )
+            elif way == "model":
+                tables += self._by_model(blamed)
+            else:
+                rounds = Counter(one.named[0].round for one in blamed)
+                first = "By round of the first decisive move"
+                tables.append(_counted("round", dict(sorted(rounds.items())), self._title(first)))
+        return [replace(tables[0], notes=(*self._notes(blamed), *tables[0].notes)), *tables[1:]]
+
+    def _usual(self) -> list[Way]:
+        """The tables in which something may differ."""
+        groups = {role for roles in self.roles.values() for role in roles.values()}
+        models = {player.name for players in self.players.values() for player in players.values() if player.is_model}
+        unlike: dict[Way, bool] = {"agent": True, "group": len(groups) > 1, "model": len(models) > 1, "round": True}
+        return [way for way, is_shown in unlike.items() if is_shown]
+
+    def _by_model(self, blamed: Sequence[BlameVerdict]) -> list[Table]:
+        """By model, and by model and agent."""
+        counts: dict[str, list[int]] = {}
+        for one in blamed:
+            for name, count in Counter(player.name for player in self.players[one.episode].values()).items():
+                counts.setdefault(name, []).append(count)
+        seats = ", ".join(f"{clean_name(name)} {statistics.fmean(own):.3g}" for name, own in counts.items())
+        notes = [
+            "Decisive: an agent that the model played is. Share: the sum of its agents' shares.",
+            f"Agents that it plays in an episode: {seats}. A model that plays more of them has more chances to err.",
+        ]
+        return [
+            self._by_player(("model",), blamed, self._title("By model"), notes if blamed else ()),
+            self._by_player(("model", "agent"), blamed, self._title("By model and agent"), ()),
+        ]
+
+    def _by_player(
+        self, labels: tuple[str, ...], blamed: Sequence[BlameVerdict], title: str, notes: Iterable[str]
+    ) -> Table:
+        """A row for each player, or for each agent of one: in which share of episodes it is decisive; its mean share,
+        over the episodes that have shares."""
+        decisive, shares = dict[tuple[str, ...], list[bool]](), dict[tuple[str, ...], list[Fraction]]()
+        for one in blamed:
+            members: dict[tuple[str, ...], list[str]] = {}
+            for agent, player in self.players[one.episode].items():
+                members.setdefault((player.name, agent)[: len(labels)], []).append(agent)
+            for names, agents in members.items():
+                decisive.setdefault(names, []).append(any(agent in one.agents for agent in agents))
+                if one.shares:
+                    own = [one.shares[agent].value for agent in agents if agent in one.shares]
+                    shares.setdefault(names, []).append(sum(own, Fraction(0)))
+        rows = []
+        for names, found in sorted(decisive.items(), key=lambda item: -statistics.fmean(item[1])):
+            known = shares.get(names, [])
+            cells = (
+                Cell(statistics.fmean(found), n=len(found)),
+                Cell(float(sum(known) / len(known)) if known else None, n=len(known)),
+            )
+            if any(cell.value for cell in cells):
+                rows.append(Row(dict(zip(labels, names, strict=True)), tuple(map(clean_name, names)), cells))
+        if len(rows) < len(decisive):
+            notes = [*notes, f"Not shown, with 0 everywhere: {len(decisive) - len(rows)}."]
+        columns = tuple(Column({"statistic": name.lower()}, (name,)) for name in _NUMBERS[:2])
+        heads = tuple(label.capitalize() for label in labels)
+        return Table(title, labels, ("statistic",), columns, tuple(rows), row_names=heads, notes=tuple(notes))
 
     @property
     def episodes(self) -> Table:

@@ -129,14 +129,15 @@ def verdicts_of(folder: Path) -> dict[str, list[int]]:
 
 @dataclass(frozen=True)
 class KeptMove:
-    """A decisive move: its round, its agent and that agent's own turns before it, the template of its turn, and the
-    group of its agent."""
+    """A decisive move: its round, its agent and that agent's own turns before it, the template of its turn, the group
+    of its agent, and the model (or policy) that played it."""
 
     round: int
     agent: str
     index: int
     template: str
     group: str
+    model: str
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ def kept_of(folder: Path, metric: str, episodes: Collection[str]) -> tuple[str, 
 
 def _kept_move(move: Mapping[str, Any]) -> KeptMove:
     """Raises one of `_STRANGE`."""
-    names = (clean_name(str(move.get(key, "unknown"))) for key in ("template", "group"))
+    names = (clean_name(str(move.get(key, "unknown"))) for key in ("template", "group", "model"))
     index = int(move["index"])
     if index < 0:
         raise ValueError(f"{index} is no number of a turn")

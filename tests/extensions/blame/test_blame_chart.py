@@ -55,5 +55,5 @@ def test_the_chart_counts_kinds_of_failure(tmp_path: Path, monkeypatch: pytest.M
     assert drawn.columns == ("kind of failure", "episodes")
     assert dict(drawn.rows) == {"unreadable reply": 2, "cut-off reply": 2, "action": 2}
     assert "by what was wrong with the first such move" in drawn.about
-    with pytest.raises(DataError, match="round, agent, group, turn, failure, found 'failures'"):
+    with pytest.raises(DataError, match="round, agent, group, model, turn, failure, found 'failures'"):
         chart("blame", read, ChartOptions(by="failures"))
