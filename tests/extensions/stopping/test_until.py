@@ -264,3 +264,17 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         assert Wanted.parse(text).width > 0
     except harness.UserError as error:
         assert error.place is not None and str(error.place) == "--until"
+
+
+# ------------------------------------------------------------------------- what others make of it
+
+
+def test_exports_and_submissions_know_of_it(
+    stopped: harness.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = invoke(capsys, "submit", str(stopped.folder), "-o", str(tmp_path / "run.zip"))
+    assert code == 2 and "was not played whole" in err
+    out = tmp_path / "rows"
+    assert invoke(capsys, "export", str(stopped.folder), "--to", "jsonl", "-o", str(out))[0] == 0
+    rows = [json.loads(line) for line in (out / "episodes.jsonl").read_text("utf-8").splitlines()]
+    assert len(rows) == len(stopped.scores)
