@@ -49,14 +49,14 @@ _GREEN, _RED, _GRAY = "#2b7a3d", "#b3261e", "#444"
 
 
 @dataclass(frozen=True)
-class Source:
+class CardSource:
     """Where benchmarks come from: a package and its version, or a project."""
 
     name: str
     version: str | None = None
 
 
-def card(certificates: Sequence[Certificate], source: Source) -> dict[str, Any]:
+def card(certificates: Sequence[Certificate], source: CardSource) -> dict[str, Any]:
     """The card as JSON data."""
     return {
         "format": FORMAT,

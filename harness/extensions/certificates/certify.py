@@ -34,7 +34,7 @@ _NO_PLAYER: Final = "neither a model nor a policy of its headline plays it"
 
 
 @dataclass(frozen=True)
-class Line:
+class CheckLine:
     """One check: its name of `CHECKS`, whether it passed, and why."""
 
     name: str
@@ -58,7 +58,7 @@ class Certificate:
 
     spec: str
     options: dict[str, Any] = field(default_factory=dict)
-    lines: list[Line] = field(default_factory=list)
+    lines: list[CheckLine] = field(default_factory=list)
     digest: str | None = None
     digests: dict[str, Any] = field(default_factory=dict)
     headline: dict[str, Any] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Certificate:
 
 
 @dataclass(frozen=True)
-class Request:
+class Benchmark:
     """Which benchmark to certify, with the options of `harness.config.spec.load`."""
 
     name: str
@@ -103,18 +103,18 @@ class _FailedError(Exception):
     """A check that did not pass; its text says why."""
 
 
-def certify(request: Request, on_line: Callable[[Line], None] = lambda line: None) -> Certificate:
+def certify(benchmark: Benchmark, on_line: Callable[[CheckLine], None] = lambda line: None) -> Certificate:
     """Try a benchmark. A check that raises has failed, and the others go on.
 
     Args:
-        request: which.
+        benchmark: which.
         on_line: called with each line as it is known.
     """
-    done = Certificate(request.name)
-    if request.overrides:
-        done.options["set"] = list(request.overrides)
+    done = Certificate(benchmark.name)
+    if benchmark.overrides:
+        done.options["set"] = list(benchmark.overrides)
     with tempfile.TemporaryDirectory(prefix="harness-certify-") as folder:
-        trial = _Trial(request, done, Path(folder))
+        trial = _Trial(benchmark, done, Path(folder))
         for name in CHECKS:
             line = trial.line(name)
             done.lines.append(line)
@@ -125,8 +125,8 @@ def certify(request: Request, on_line: Callable[[Line], None] = lambda line: Non
 class _Trial:
     """The checks of one benchmark, and what they have played so far."""
 
-    def __init__(self, request: Request, done: Certificate, folder: Path) -> None:
-        self.request, self.done, self.folder = request, done, folder
+    def __init__(self, benchmark: Benchmark, done: Certificate, folder: Path) -> None:
+        self.benchmark, self.done, self.folder = benchmark, done, folder
         self.runs: dict[Player, Run] = {}
         self.calls = 0
         self.unready: str | None = None
@@ -138,22 +138,22 @@ class _Trial:
             )
         )
 
-    def line(self, name: str) -> Line:
+    def line(self, name: str) -> CheckLine:
         """The result of a check."""
         try:
-            return Line(name, True, self.checks[name]())
+            return CheckLine(name, True, self.checks[name]())
         except _FailedError as error:
             why = str(error)
         except UserError as error:
             why = str(error.message) if error.place is None else f"{error.place}: {error.message}"
         except Exception as error:  # of a plugin: other checks say more
             why = describe(error)
-        return Line(name, False, " ".join(why.split())[:1000])
+        return CheckLine(name, False, " ".join(why.split())[:1000])
 
     def plan(self, player: Player, model: Rehearsal | None = None) -> Plan | None:
         """What a player plays, as `plan_of`; None also for a model where something is to be fitted to it before it can
         play, `self.unready` then says what."""
-        plan = plan_of(self.request.load(), self.request.project, player, model)
+        plan = plan_of(self.benchmark.load(), self.benchmark.project, player, model)
         if plan is not None and player == "stand-in":
             try:
                 prepare(plan)
@@ -173,7 +173,7 @@ class _Trial:
 
     def valid(self) -> str:
         """What `harness validate` finds; it fills in the digests."""
-        problems, _ = problems_of(self.request.name, list(self.request.overrides), self.request.project)
+        problems, _ = problems_of(self.benchmark.name, list(self.benchmark.overrides), self.benchmark.project)
         if problems:
             raise _FailedError(_some(problems))
         plan = self.any_plan()
@@ -209,7 +209,7 @@ class _Trial:
             model = Rehearsal()
             if (plan := self.plan(player, model)) is None:
                 continue
-            run = self.runs[player] = play(plan, self.folder / "first" / player, self.request.confinement)
+            run = self.runs[player] = play(plan, self.folder / "first" / player, self.benchmark.confinement)
             self.calls = model.calls or self.calls
             if failed := run.failed:
                 why = f"{len(failed)} of {len(run.scores)} episodes of {run.meta['model']} failed"
@@ -224,7 +224,7 @@ class _Trial:
         """Floor and ceiling of the headline, in the right order, with intervals that do not touch."""
         ends: dict[str, Cell] = {}
         for player in ("floor", "ceiling"):
-            if self.request.load().get("headline", {}).get(player) is None:
+            if self.benchmark.load().get("headline", {}).get(player) is None:
                 raise _FailedError(f"the headline names no {player}: add `{player}: POLICY`")
             if player not in self.runs:
                 raise _FailedError(f"the {player} was not played")
@@ -252,7 +252,7 @@ class _Trial:
         for player, first in self.runs.items():
             plan = self.plan(player)
             assert plan is not None, "it has played"
-            again = play(plan, self.folder / "again" / player, self.request.confinement)
+            again = play(plan, self.folder / "again" / player, self.benchmark.confinement)
             _refuse_other(first, again, f"{first.meta['model']}, played twice, gives")
         return f"{_listed(self.runs)} twice: equal moves, scores and tables"
 
@@ -263,26 +263,26 @@ class _Trial:
         player: Player = "stand-in" if "stand-in" in self.runs and self.calls > 1 else next(iter(self.runs))
         first = self.runs[player]
         folder = self.folder / "killed" / player
-        request = self.request
+        benchmark = self.benchmark
         calls = (self.calls + 1) // 2 if player == "stand-in" else 0
         KilledRun(
-            name=request.name,
-            overrides=list(request.overrides),
-            limit=request.limit,
-            seed=request.seed,
-            repeats=request.repeats,
-            root=str(request.project.root),
+            name=benchmark.name,
+            overrides=list(benchmark.overrides),
+            limit=benchmark.limit,
+            seed=benchmark.seed,
+            repeats=benchmark.repeats,
+            root=str(benchmark.project.root),
             player=player,
             folder=str(folder),
             calls=calls,
             episodes=(len(first.scores) + 1) // 2,
-            confinement=asdict(request.confinement),
+            confinement=asdict(benchmark.confinement),
         ).run()
         there = finished(folder)
         model = Rehearsal()
         plan = self.plan(player, model)
         assert plan is not None, "it has played"
-        again = play(plan, folder, request.confinement)
+        again = play(plan, folder, benchmark.confinement)
         _refuse_other(first, again, f"{first.meta['model']}, killed and resumed, gives")
         when = f"at call {calls} of {self.calls}" if calls else "half-way"
         asked = f", {model.calls} calls asked" if calls else ""
@@ -290,7 +290,7 @@ class _Trial:
 
     def cost(self) -> str:
         """What an episode asks of a model in every seat."""
-        plan = plan_of(self.request.load(), self.request.project, "stand-in")
+        plan = plan_of(self.benchmark.load(), self.benchmark.project, "stand-in")
         if plan is None:
             run = next(iter(self.runs.values()), None)
             self.done.cost = {"episodes": len(run.scores) if run else 0, "calls": 0.0}

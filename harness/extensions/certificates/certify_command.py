@@ -16,8 +16,8 @@ from harness.plugins.approvals import MARKER
 from harness.plugins.extension import Extension
 from harness.plugins.manifests import of_third_parties
 
-from .card import Source, card, write
-from .certify import CHECKS, Certificate, Line, Request
+from .card import CardSource, card, write
+from .certify import CHECKS, Benchmark, Certificate, CheckLine
 from .certify import certify as try_all
 from .trial import Confinement
 
@@ -40,7 +40,7 @@ def certify(options: argparse.Namespace) -> int:
     done: list[Certificate] = []
     for name in names:
         print(f"{clean_name(name)}:", flush=True)
-        done.append(try_all(_request(name, project, options), _print))
+        done.append(try_all(_benchmark(name, project, options), _print))
     data = card(done, source)
     for path in write(data, Path(options.output)):
         print(f"wrote: {path}")
@@ -50,8 +50,8 @@ def certify(options: argparse.Namespace) -> int:
     return int(bool(failed))
 
 
-def _request(name: str, project: Project, options: argparse.Namespace) -> Request:
-    return Request(
+def _benchmark(name: str, project: Project, options: argparse.Namespace) -> Benchmark:
+    return Benchmark(
         name=name,
         project=project,
         overrides=options.overrides,
@@ -62,12 +62,12 @@ def _request(name: str, project: Project, options: argparse.Namespace) -> Reques
     )
 
 
-def _print(line: Line) -> None:
+def _print(line: CheckLine) -> None:
     verdict = "pass" if line.passed else "FAIL"
     print(f"  {verdict}  {line.name:{_WIDTH}}{clean_name(line.reason)}", flush=True)
 
 
-def _named(given: str, project: Project) -> tuple[list[str], Source]:
+def _named(given: str, project: Project) -> tuple[list[str], CardSource]:
     """(the specs to certify, whose they are).
 
     Raises:
@@ -85,12 +85,12 @@ def _named(given: str, project: Project) -> tuple[list[str], Source]:
         packages = [word for one in of_third_parties().values() for word in (one.name, one.distribution)]
         hint = near(given, packages) if packages else error.hint
         raise DataError(f"there is no spec and no installed package {clean_name(given)!r:.100}", hint=hint) from None
-    return [given], Source(project.name)
+    return [given], CardSource(project.name)
 
 
-def _of_folder(folder: Path, project: Project) -> tuple[list[str], Source]:
+def _of_folder(folder: Path, project: Project) -> tuple[list[str], CardSource]:
     if folder == project.root:
-        return _specs(project, str(folder)), Source(project.name)
+        return _specs(project, str(folder)), CardSource(project.name)
     own = [one for one in of_third_parties().values() if one.file.resolve().is_relative_to(folder)]
     if own:
         return _of_package(own, str(folder))
@@ -100,7 +100,7 @@ def _of_folder(folder: Path, project: Project) -> tuple[list[str], Source]:
     raise DataError(f"{folder} holds no project and no installed package", hint=hint)
 
 
-def _of_package(extensions: list[Extension], given: str) -> tuple[list[str], Source]:
+def _of_package(extensions: list[Extension], given: str) -> tuple[list[str], CardSource]:
     names = [
         name
         for one in extensions
@@ -110,7 +110,7 @@ def _of_package(extensions: list[Extension], given: str) -> tuple[list[str], Sou
     if not names:
         raise DataError(f"{given} brings no specs", hint="Its manifest names a project: [projects] NAME = 'plugins'.")
     distribution = extensions[0].distribution
-    return names, Source(distribution, importlib.metadata.version(distribution))
+    return names, CardSource(distribution, importlib.metadata.version(distribution))
 
 
 def _specs(project: Project, given: str) -> list[str]:

@@ -9,8 +9,8 @@ import pytest
 
 from harness.config import spec
 from harness.config.project import find
-from harness.extensions.certificates.card import BADGE, CARD, Source, badge, card
-from harness.extensions.certificates.certify import CHECKS, Certificate, Line
+from harness.extensions.certificates.card import BADGE, CARD, CardSource, badge, card
+from harness.extensions.certificates.certify import CHECKS, Certificate, CheckLine
 from harness.extensions.certificates.conformity import broken, leaked
 from harness.extensions.certificates.trial import plan_of
 from tests.helpers.commands import invoke
@@ -204,10 +204,10 @@ def test_what_is_no_benchmark_is_one_line(
 
 
 def test_a_badge_says_how_many_passed_and_escapes_names() -> None:
-    good = Certificate("a", lines=[Line(name, True, "") for name in CHECKS])
-    bad = Certificate("<b>&\x1b", lines=[Line(CHECKS[0], False, "<no>")])
+    good = Certificate("a", lines=[CheckLine(name, True, "") for name in CHECKS])
+    bad = Certificate("<b>&\x1b", lines=[CheckLine(CHECKS[0], False, "<no>")])
     for certificates, words, passed in (([good], "certified", True), ([good, bad], "1 of 2 certified", False)):
-        data = card(certificates, Source("<&>"))
+        data = card(certificates, CardSource("<&>"))
         image = ElementTree.fromstring(badge(data))
         assert data["passed"] is passed
         assert words in {text.text for text in image.iter("{http://www.w3.org/2000/svg}text")}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from harness.api.errors import UserError
 from harness.extensions.certificates import card as cards
-from harness.extensions.certificates.certify import CHECKS, Certificate, Line
+from harness.extensions.certificates.certify import CHECKS, Certificate, CheckLine
 from harness.extensions.certificates.register import SCHEMA, Entry, read
 from harness.plugins.parameters import schema_problems
 from tests.helpers.commands import ROOT, invoke
@@ -124,7 +124,7 @@ def test_what_is_read_keeps_the_schema(tmp_path_factory: pytest.TempPathFactory,
 
 
 def certificate(name: str, passed: bool = True) -> Certificate:
-    return Certificate(name, lines=[Line(check, passed, "because") for check in CHECKS])
+    return Certificate(name, lines=[CheckLine(check, passed, "because") for check in CHECKS])
 
 
 class Benchmark:
@@ -144,7 +144,7 @@ class Benchmark:
         subprocess.run(["git", "-C", str(self.checkout), *words], check=True, env=self.environment)
 
     def commit(self, *certificates: Certificate) -> None:
-        cards.write(cards.card(certificates, cards.Source("meeting", "1.0")), self.checkout)
+        cards.write(cards.card(certificates, cards.CardSource("meeting", "1.0")), self.checkout)
         self.git("add", "-A")
         self.git("commit", "-q", "-m", "card")
 

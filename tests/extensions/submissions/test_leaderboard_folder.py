@@ -13,13 +13,14 @@ import pytest
 import yaml
 
 from harness import __version__
-from harness.cli import main, options
+from harness.cli import main
 from harness.extensions.submissions.archive import pack
+from harness.plugins.manifests import offers
 from tests.helpers.commands import ROOT, TOY, invoke
 from tests.helpers.toy import run
 
-FORM, SITE = ("site", "site") if "site" in options.FORMATS else ("markdown", "site.md")
-"""The form and the place of the site. The workflow says `site`; other forms are one file."""
+FORM, SITE = ("site", "site/") if "site" in offers("parts") else ("markdown", "site.md")
+"""The form and the place of the site: those of the workflow, or one file where the extension `site` is not here."""
 WORKFLOW = Path(".github") / "workflows" / "submissions.yml"
 
 
