@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # else every worker has a thread a core, for matrices of ten rows
+
 import harness
 from harness.api import Completion, Engine, Request, Thread, derive_seed
 from harness.config.project import builtin

@@ -51,11 +51,12 @@ def choose(
 ) -> dict[tuple[int, int], int]:
     """How many further cases each pair of contestants 0 … `count` − 1 plays in a round.
 
-    Strengths have the posterior of a Bradley–Terry model with a normal prior, as a normal distribution (Laplace). What is
-    to be learned is the order of each two contestants; a case is worth the entropy that these orders are expected to
+    Strengths have the posterior of a Bradley–Terry model with a normal prior, as a normal distribution (Laplace). What
+    is to be learned is the order of each two contestants; a case is worth the entropy that these orders are expected to
     lose by it (Lindley, 1956, "On a measure of the information provided by an experiment"), over the pairs that have a
-    contestant of it. Half of the cases go by that, the others to the pairs that have played least. Cases are drawn one after another, each given those before; in one step also pairs of other
-    contestants, which say little about each other.
+    contestant of it. Half of the cases go by that, the others to the pairs that have played least. Cases are drawn one
+    after another, each given those before; in one step also pairs of other contestants, which say little about each
+    other.
 
     Args:
         count: how many contestants there are.
@@ -85,7 +86,8 @@ def choose(
         covariance = covariance - numpy.outer(moves, moves)
 
     while drawn.total() < math.ceil(_BALANCED * units):
-        take(max(rng.sample(range(len(pairs)), len(pairs)), key=rest.__getitem__))
+        own = numpy.bincount(pairs.ravel(), numpy.repeat(rest, 2), count)  # what each contestant has left
+        take(max(rng.sample(range(len(pairs)), len(pairs)), key=lambda i: (rest[i], own[pairs[i]].sum())))
     while drawn.total() < units:
         worth = _worth(means, covariance, pairs, turns)
         worth = numpy.where(rest > 0, numpy.round(worth / worth.max(), _DIGITS), -1.0)
