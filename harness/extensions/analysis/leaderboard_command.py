@@ -30,6 +30,7 @@ from harness.extensions.analysis.amount import Amount
 from harness.extensions.analysis.leaderboard import Comparable, RunScores, grouped
 from harness.extensions.analysis.leaderboard import leaderboard as merge
 from harness.extensions.analysis.overall import overall
+from harness.extensions.analysis.published_test import as_published
 from harness.extensions.analysis.run_pair import RunPart, add_sides, two_sides
 from harness.extensions.analysis.standings import Role, Standings, standings
 from harness.extensions.analysis.table_names import tables_named
@@ -92,12 +93,14 @@ def leaderboard(options: argparse.Namespace) -> int:
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Two runs, or two parts of one, case by case."""
+    """Two runs, or two parts of one, case by case; or a run against published figures."""
+    margin = Amount.read(options.margin, "--margin") if options.margin else None
+    if options.published:
+        return _published(options, margin)
     a, b = two_sides(options, "to compare")
     first, second = a.run, b.run
     pairs = comparison.pair(a, b, _questions(a, b))
     headline, note = _headline(first, options)
-    margin = Amount.read(options.margin, "--margin") if options.margin else None
     chosen = options.metrics.split(",") if options.metrics else _usual(first, headline)
     for name in chosen:
         if name not in first.metrics or name not in second.metrics:
@@ -114,6 +117,16 @@ def compare(options: argparse.Namespace) -> int:
     if options.format == "csv":
         tables = tables[1:]
     show(tables, options.format, f"{b.name} against {a.name}", options.output)
+    return 0
+
+
+def _published(options: argparse.Namespace, margin: Amount | None) -> int:
+    """A run against the figures that papers have published of a model."""
+    if len(options.runs) != 1 or options.label:
+        raise DataError("--published compares one run with a paper", hint="Give one run folder, and no --label.")
+    run = load_run(options.runs[0])
+    tables = as_published(run, options.published, margin)
+    show(tables, options.format, f"{run.spec.name}: as published?", options.output)
     return 0
 
 
@@ -360,4 +373,6 @@ def compare_options(command: Parser) -> None:
     command.add_argument("--metrics", metavar="NAME,…", help=text)
     text = "test whether differences are smaller than this: 3%% of a metric's range, or a number in the headline's unit"
     command.add_argument("--margin", metavar="AMOUNT", help=text)
+    text = "compare one run with the figures that its spec's papers have of this model"
+    command.add_argument("--published", metavar="MODEL", help=text)
     opt.add(command, "output", "format")
