@@ -156,9 +156,7 @@ def compare(
     filled_cells = cells([test.row for test in tests], margin=comparison.margin is not None)
     rows_filled = [
         Row(rows.values(test.key), tuple(map(rows.title, test.key)), _counted(test, filled), test.metric)
-        for test, filled in zip(
-            tests, cells([test.row for test in tests], margin=comparison.margin is not None), strict=True
-        )
+        for test, filled in zip(tests, filled_cells, strict=True)
     ]
     other = rows.title(comparison.others[0]) if len(comparison.others) == 1 else rows.title("with")
     return Table(

@@ -21,6 +21,7 @@ from harness.config.plan import QUESTIONS, Plan, Survey, survey
 from harness.config.project import find
 from harness.evaluation.run import Run
 from harness.evaluation.stages import execute
+from harness.extensions.analysis.amount import Amount
 from harness.extensions.stopping.block_progress import Progress as Blocks
 from harness.extensions.stopping.covered_mean import Covered
 from harness.extensions.stopping.decision import Decision, PairedDifference
@@ -88,12 +89,11 @@ def compare_until(options: argparse.Namespace) -> int:
     if isinstance(covered[0].plugin, RatioMetric):
         message = f"{covered[0].title} is a ratio of sums, which has no difference for a case"
         raise SpecError(message, place=_UNTIL, hint="Name another metric: --metrics NAME.")
-    if options.margin is not None and not 0 < options.margin < math.inf:
-        raise SpecError(f"found {options.margin:g}", place=Place("--margin"), hint="It takes a difference above 0.")
+    margin = _margin(options.margin, covered[0]) if options.margin else None
     first, second = (Blocks(side.plan, side.survey.episodes, covered[0]) for side in sides)
     if first.blocks.ids != second.blocks.ids:
         raise DataError("the sides play other cases, or the same with another seed", hint=_SAME)
-    difference = PairedDifference(covered[0], first.blocks, first.covered_ids, options.margin)
+    difference = PairedDifference(covered[0], first.blocks, first.covered_ids, margin)
     # Without a bar only how far both are is of interest, which each turn says.
     progress = Progress(options.quiet or not sys.stderr.isatty())
     with session():
@@ -121,6 +121,12 @@ def _check(options: argparse.Namespace) -> None:
         raise SpecError("runs are given, which were played before", place=_UNTIL, hint=hint)
     if not options.spec:
         raise SpecError("no spec is given", place=_UNTIL, hint="--spec FILE --model A --model_b B")
+
+
+def _margin(words: str, covered: Covered) -> float:
+    """The difference below which the sides are alike, in the unit of the mean."""
+    low, high = covered.bounds
+    return Amount.read(words, "--margin").of(high - low, covered.title)
 
 
 def _sides(options: argparse.Namespace) -> tuple[_Side, _Side]:

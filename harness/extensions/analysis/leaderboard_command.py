@@ -1,4 +1,4 @@
-"""`harness leaderboard | compare`: runs side by side."""
+"""`harness leaderboard`: runs of a benchmark as a ranked table."""
 
 from __future__ import annotations
 
@@ -24,12 +24,9 @@ from harness.config.spec import Spec, load
 from harness.evaluation.load_run import load_run, run_folder
 from harness.evaluation.run import Run
 from harness.evaluation.stages import execute
-from harness.extensions.analysis.amount import Amount
-from harness.extensions.analysis.compared_runs import comparison_of
 from harness.extensions.analysis.leaderboard import Comparable, RunScores, grouped
 from harness.extensions.analysis.leaderboard import leaderboard as merge
 from harness.extensions.analysis.overall import overall
-from harness.extensions.analysis.run_pair import add_sides, two_sides
 from harness.extensions.analysis.section import Section
 from harness.extensions.analysis.standings import Role, Standings, standings
 from harness.extensions.analysis.table_names import tables_named
@@ -141,25 +138,6 @@ def leaderboard_of(
         played = tuple((scores, runs[id(scores)]) for scores in group.runs)
         sections.append(Section(played, board, merge(group.runs, papers), group is ahead))
     return Leaderboard(sections, _origin(found, author or project.author), apart, [*map(_in_words, doubts)])
-
-
-def compare(options: argparse.Namespace) -> int:
-    """Two runs, or two parts of one, case by case; with --until two sides that play until it is decided."""
-    if options.until is not None:
-        from harness.extensions.analysis.compare_until import compare_until
-
-        return compare_until(options)
-    if not options.runs and options.spec:
-        raise DataError("no run is given", hint="Give two run folders, or --until decided, which plays both sides.")
-    a, b = two_sides(options, "to compare")
-    chosen = {*(entry.partition("=")[0] for entry in options.where), *(options.label or ())[:1]}
-    margin = Amount.read(options.margin, "--margin") if options.margin else None
-    found = comparison_of(a, b, find(), options.metrics and options.metrics.split(","), chosen, margin)
-    if found.unchecked:
-        print(found.unchecked, file=sys.stderr)
-    tables = found.tables[1:] if options.format == "csv" else found.tables
-    show(tables, options.format, f"{b.name} against {a.name}", options.output)
-    return 0
 
 
 def _print(made: Leaderboard, options: argparse.Namespace) -> None:
@@ -354,31 +332,3 @@ def leaderboard_options(command: Parser) -> None:
     command.add_argument("--with_baselines", action="store_true", help=text)
     command.add_argument("--author", metavar="NAME", help="who publishes it (default: author in harness.yaml)")
     opt.add(command, "table", "output", *opt.TABLES)
-
-
-def compare_options(command: Parser) -> None:
-    """The options of `harness compare`."""
-    command.add_argument("runs", nargs="*", metavar="RUN", help="two runs; or one, with --label")
-    add_sides(command, "protocol P2P SFS")
-    text = "these metrics (default: the headline, the metrics beside it, and those of the first table)"
-    command.add_argument("--metrics", metavar="NAME,…", help=text)
-    text = "test whether differences are smaller than this: 3%% of a metric's range, or a number in the headline's unit"
-    command.add_argument("--margin", metavar="AMOUNT", help=text)
-    opt.add(command, "output", "format")
-    _add_until(command)
-
-
-def _add_until(command: Parser) -> None:
-    """The options of `--until decided`, which plays both sides."""
-    own = "both sides, played until it is decided"
-    group = command.group(own)
-    text = "play --spec with both sides in turns, until one is better, or they differ by less than --margin: decided"
-    group.add_argument("--until", metavar="decided", help=text)
-    group.add_argument("--margin", type=float, metavar="D", help="differences up to D are none")
-    group.add_argument("--spec", metavar="FILE", help="the spec that both play")
-    opt.add(command, *opt.SPEC[1:], *opt.MODEL, group=own)
-    for name, what in {"model": "E", "model_args": "K=V,…", "gen_kwargs": "K=V,…"}.items():
-        group.add_argument(f"--{name}_b", metavar=what, default="", help=f"--{name} of B (default: as A)")
-    text = "as --set, of B alone; repeatable"
-    group.add_argument("--set_b", action="append", default=[], metavar="PATH=VALUE", dest="overrides_b", help=text)
-    opt.add(command, *(name for name in opt.RUNNING if name != "resume"), group=f"{own}: how")

@@ -98,7 +98,7 @@ def equivalence_in_words(found: Mapping[str, Equivalence | None], margin: str) -
     """Which of several differences, by name, are within a margin."""
     words = {"same": f"within ±{margin}", "other": f"beyond ±{margin} (by the 90 % interval)", "open": "not decided"}
     lines = [
-        f"{text}: {', '.join(named)}"
+        f"{text}: {_few(named)}"
         for verdict, text in words.items()
         if (named := [name for name, one in found.items() if one is not None and one.verdict == verdict])
     ]
@@ -108,7 +108,11 @@ def equivalence_in_words(found: Mapping[str, Equivalence | None], margin: str) -
             f"difference is smaller. {'; '.join(lines)}."
         )
     if lacking := [name for name, one in found.items() if one is None]:
-        yield f"Equivalence of {', '.join(lacking)} is not tested: no margin fits it, or its numbers do not vary."
+        yield f"Equivalence is not tested, since no margin fits or the numbers do not vary: {_few(lacking)}."
+
+
+def _few(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join([*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])])
 
 
 def in_words(rows: Sequence[PairedRow]) -> Iterable[str]:

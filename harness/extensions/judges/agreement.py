@@ -6,7 +6,7 @@ import math
 import random
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Literal
 
 from harness.tables.stats import Interval
@@ -91,16 +91,25 @@ _MAX_RATINGS = 2_000_000
 """Ratings that all resamples together have at most: of more pairs there are fewer resamples, but at least 100."""
 
 
-def bootstrapped(pairs: Sequence[Pair], statistic: Callable[[Sequence[Pair]], float | None]) -> Interval | None:
+def bootstrapped(
+    pairs: Sequence[Pair],
+    statistic: Callable[[Sequence[Pair]], float | None],
+    clusters: Sequence[Hashable] = (),
+) -> Interval | None:
     """A 95 % percentile interval of a statistic over resampled pairs (Efron, 1979), always the same for the same pairs.
 
-    None for fewer than ten pairs, and where a resample often has no value.
+    `clusters`: of each pair what is one observation; these are resampled as a whole. None for fewer than ten of them,
+    and where a resample often has no value.
     """
-    if len(pairs) < 10:
+    groups: dict[Hashable, list[Pair]] = {}
+    for i, pair in enumerate(pairs):
+        groups.setdefault(clusters[i] if clusters else i, []).append(pair)
+    whole = [*groups.values()]
+    if len(whole) < 10:
         return None
     rng = random.Random(0)
     count = max(100, min(RESAMPLES, _MAX_RATINGS // len(pairs)))
-    drawn = (statistic(rng.choices(pairs, k=len(pairs))) for _ in range(count))
+    drawn = (statistic([pair for group in rng.choices(whole, k=len(whole)) for pair in group]) for _ in range(count))
     values = sorted(value for value in drawn if value is not None)
     if len(values) < 0.9 * count:
         return None

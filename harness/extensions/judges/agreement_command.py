@@ -11,9 +11,11 @@ from harness.cli.output import show
 from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.evaluation.load_run import load_run
+from harness.extensions.judges.corrected import corrected_table
 from harness.extensions.judges.human_labels import agreement_table, by_episode, panel_table, read_labels
 from harness.extensions.judges.judge_task import RATING, JudgedMetric
 from harness.tables import Table
+from harness.tables.scores import bounds_of
 
 
 def agreement(options: argparse.Namespace) -> int:
@@ -29,7 +31,10 @@ def agreement(options: argparse.Namespace) -> int:
     tables: list[Table] = []
     if options.labels:
         labels = by_episode(read_labels(Path(options.labels)), run.scores)
-        tables.append(agreement_table(name, str(record.get("judge", run.meta["model"])), run.scores, labels))
+        judge = str(record.get("judge", run.meta["model"]))
+        tables.append(agreement_table(name, judge, run.scores, labels, run.cluster))
+        bounds = bounds_of(run.metrics[name], run.scores, name)
+        tables += filter(None, [corrected_table(name, run.scores, labels, run.cluster, bounds)])
     metric = run.metrics[name]
     if record and isinstance(metric, JudgedMetric):
         of = metric.of if metric.of in metric.criteria else RATING

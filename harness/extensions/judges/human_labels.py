@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,8 +15,10 @@ from harness.api.printable import clean_name
 from harness.extensions.analysis.paired import paired
 from harness.extensions.judges.agreement import alpha, bootstrapped, kappa, weighted_kappa
 from harness.extensions.judges.judge_task import RATING, judge_names, read_lines
+from harness.extensions.statistics.components import components
 from harness.storage import finished_episodes
 from harness.tables import Cell, Column, EpisodeScore, Row, Table
+from harness.tables.scores import cluster_of
 from harness.tables.table import NumberForm
 
 MAX_RATERS = 100
@@ -115,25 +117,35 @@ def _fits(score: EpisodeScore, about: Mapping[str, str]) -> bool:
 
 
 def agreement_table(
-    metric: str, judge: str, scores: Sequence[EpisodeScore], labels: Mapping[str, Mapping[str, float]]
+    metric: str,
+    judge: str,
+    scores: Sequence[EpisodeScore],
+    labels: Mapping[str, Mapping[str, float]],
+    cluster: Sequence[str] = (),
 ) -> Table:
     """A row for each person against the judge; where there are several, people among themselves and all together."""
     numbers = {score.id: number for score in scores if (number := score.number(metric)) is not None}
+    observed = {score.id: (score.model, cluster_of(score, cluster)) for score in scores}
     rows = []
     for rater, values in labels.items():
-        pairs = [(numbers[episode], value) for episode, value in values.items() if episode in numbers]
-        rows.append(_row(f"judge and {rater}", pairs, [list(pair) for pair in pairs]))
+        both = [episode for episode in values if episode in numbers]
+        pairs = [(numbers[episode], values[episode]) for episode in both]
+        rows.append(
+            _row(f"judge and {rater}", pairs, [list(pair) for pair in pairs], [observed[episode] for episode in both])
+        )
     if len(labels) > 1:
         episodes = dict.fromkeys(episode for values in labels.values() for episode in values)
         units = [[by[episode] for by in labels.values() if episode in by] for episode in episodes]
         rows.append(_row("people among themselves", [], units))
         mine = [[numbers[e]] if e in numbers else [] for e in episodes]
         rows.append(_row("judge and people", [], [[*unit, *own] for unit, own in zip(units, mine, strict=True)]))
+    together = f"episodes with equal {', '.join(cluster)}" if cluster else "repeats of a case"
     unrated = len({episode for by in labels.values() for episode in by} - numbers.keys())
     notes = [
         "Kappa: Cohen's, of equal ratings; weighted: by the square of the difference, in brackets its 95 % bootstrap "
         "interval; alpha: Krippendorff's, of squared differences. 1 is perfect agreement, 0 what chance gives.",
-        "Judge − person: the mean difference, in brackets its 95 % interval.",
+        "Judge − person: the mean difference, in brackets its 95 % interval. Intervals take "
+        f"{together} as one observation.",
     ]
     if unrated:
         notes.append(f"{unrated} labelled episodes have no {metric}: they are in no pair.")
@@ -149,6 +161,7 @@ def panel_table(metric: str, names: Sequence[str], folder: Path, of: str = RATIN
         return None
     units: list[list[float]] = []
     means: dict[str, list[float]] = {}
+    answers: list[tuple[str, str, float]] = []
     for end, batches in finished_episodes.batches(*storage.journals(folder)):
         if end["error"] is None:
             by_judge: dict[str, list[float]] = {}
@@ -157,13 +170,31 @@ def panel_table(metric: str, names: Sequence[str], folder: Path, of: str = RATIN
                 if value is not None:
                     by_judge.setdefault(move.agent, []).append(value)
             unit = {judge: sum(values) / len(values) for judge, values in by_judge.items()}
+            answers += [(end["e"], judge, value) for judge, values in by_judge.items() for value in values]
             units.append(list(unit.values()))
             for judge, value in unit.items():
                 means.setdefault(judge, []).append(value)
     called = zip(names, (means.get(agent) for agent in judge_names(len(names))), strict=True)
     listed = ", ".join(f"{name} {sum(values) / len(values):.2f}" for name, values in called if values)
-    notes = (f"Mean ratings: {listed}.", "Answers that fewer than two judges rated count for nothing.")
+    notes = (
+        f"Mean ratings: {listed}.",
+        "Answers that fewer than two judges rated count for nothing.",
+        *_what_varies(answers),
+    )
     return _table(f"Agreement of the judges of {metric}", [_row("judges among themselves", [], units)], notes)
+
+
+def _what_varies(answers: Sequence[tuple[str, str, float]]) -> Iterable[str]:
+    """How much of what varies in ratings goes with the answer, and with the judge. `answers`: answer, judge, rating."""
+    by_answer, by_judge = ([one[i] for one in answers] for i in range(2))
+    ratings = [rating for _, _, rating in answers]
+    found = ratings and components(
+        ratings, [0] * len(ratings), {"answers": by_answer, "judges": by_judge}, by_answer, intervals=False
+    )
+    if found and not found.alike and (shares := {name: found.share(name) for name in found.parts}):
+        parts = ", ".join(f"{name} {100 * (share or 0):.0f} %" for name, share in shares.items())
+        rest = f"{100 * (found.share() or 0):.0f} %"
+        yield f"Of the variance of ratings: {parts}; {rest} is a judge's own view of an answer, and chance."
 
 
 def _rating(action: Any, of: str) -> float | None:
@@ -174,11 +205,17 @@ def _rating(action: Any, of: str) -> float | None:
     return sum(numbers) / len(numbers) if numbers else None
 
 
-def _row(name: str, pairs: Sequence[tuple[float, float]], units: Sequence[Sequence[float]]) -> Row:
+def _row(
+    name: str,
+    pairs: Sequence[tuple[float, float]],
+    units: Sequence[Sequence[float]],
+    clusters: Sequence[Hashable] = (),
+) -> Row:
+    """`clusters`: of each pair what is one observation."""
     n = sum(len(unit) > 1 for unit in units)
-    ends = bootstrapped(pairs, weighted_kappa)
+    ends = bootstrapped(pairs, weighted_kappa, clusters)
     low, high = ends or (None, None)
-    bias = paired([[(i, a - b) for i, (a, b) in enumerate(pairs)]])
+    bias = paired([[(cluster, a - b) for cluster, (a, b) in zip(clusters, pairs, strict=True)]])
     apart = bias.interval or (None, None)
     cells = (
         Cell(n, n=n),

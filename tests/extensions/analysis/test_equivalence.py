@@ -85,6 +85,30 @@ def test_a_table_of_a_spec_says_what_is_the_same() -> None:
         table("lots")
 
 
+def test_a_run_against_the_figures_of_a_paper(tmp_path: Path, capsys: Capsys) -> None:
+    run = str(tmp_path / "run")
+    more = ("--set", "matrix.problem=[coloring, consensus]", "--limit", "2", "--output_path", run)
+    assert invoke(capsys, "eval", "--spec", "agentsnet_reference", *more)[0] == 0
+    code, out, _ = invoke(
+        capsys, "compare", run, "--published", "Gemini 2.5 Pro", "--margin", "10%", "--format", "json"
+    )
+    assert code == 0
+    rows = {(row["key"]["cell"], row["key"]["metric"]): row["cells"] for row in json.loads(out)[0]["rows"]}
+    ours, theirs, difference, *_, same = rows["consensus", "solved"]
+    assert (ours["value"], theirs["value"]) == (1.0, 0.99) and difference["value"] == pytest.approx(0.01)
+    assert difference["low"] < 0 < difference["high"] and 0 < same["value"] < 1
+    words = " ".join(invoke(capsys, "compare", run, "--published", "Gemini 2.5 Pro", "--margin", "10%")[1].split())
+    assert "Equivalence at a margin of 10 %" in words and "† published: AgentsNet, Table 2" in words
+    assert "p (TOST)" not in invoke(capsys, "compare", run, "--published", "Gemini 2.5 Pro")[1]
+    code, _, err = invoke(capsys, "compare", run, "--published", "Gemini 2.5 Pru")
+    assert code == 2 and "Did you mean Gemini 2.5 Pro" in err
+    assert "compares one run with a paper" in invoke(capsys, "compare", run, run, "--published", "x")[2]
+    assert (
+        invoke(capsys, "eval", "--spec", "arithmetic", "--limit", "2", "--output_path", str(tmp_path / "sums"))[0] == 0
+    )
+    assert "cites no published table" in invoke(capsys, "compare", str(tmp_path / "sums"), "--published", "x")[2]
+
+
 def test_compare_has_a_margin(tmp_path: Path, capsys: Capsys) -> None:
     runs = [str(tmp_path / x) for x in "ab"]
     for run in runs:

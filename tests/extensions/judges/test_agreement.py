@@ -66,7 +66,7 @@ def test_a_judge_and_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     labels = tmp_path / "labels.csv"
     labels.write_text("".join(lines))
     assert main(["agreement", str(run.folder), "--labels", str(labels), "--format", "json"]) == 0
-    [table] = json.loads(capsys.readouterr().out)
+    table, *_ = json.loads(capsys.readouterr().out)
     rows = {row["names"][0]: [cell["value"] for cell in row["cells"]] for row in table["rows"]}
     assert rows["judge and Ann"] == [10, 1.0, None, None, None, 0.0]  # one value throughout: nothing to agree on
     assert rows["judge and Ben"][:3] == [10, 0.3, 0.0] and rows["judge and Ben"][5] == pytest.approx(0.1)
