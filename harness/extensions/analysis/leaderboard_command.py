@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import storage
-from harness.api.errors import DataError, UserError, near
+from harness.api.errors import DataError, SpecError, UserError, near
 from harness.cli import options as opt
 from harness.cli.output import readable, show
 from harness.cli.usage import Parser
@@ -30,8 +30,10 @@ from harness.extensions.analysis.leaderboard import Comparable, RunScores, group
 from harness.extensions.analysis.leaderboard import leaderboard as merge
 from harness.extensions.analysis.overall import overall
 from harness.extensions.analysis.run_pair import RunPart, add_sides, two_sides
-from harness.extensions.analysis.standings import Role, Standings, standings
+from harness.extensions.analysis.section import Section
+from harness.extensions.analysis.standings import Role, standings
 from harness.extensions.analysis.table_names import tables_named
+from harness.plugins.lookup import part
 from harness.report.provenance import as_table, facts
 from harness.runtime.options import Options
 from harness.runtime.run_json import META
@@ -41,6 +43,7 @@ from harness.tables import HeadlineSpec, Table, text
 CACHE = ".baselines"
 """The folder of results in which baselines are kept that were played for a leaderboard."""
 SCORES = "scores.jsonl"
+SITE = "site"
 Doubt = tuple[tuple[str, str], str]
 """The names of two runs that say that they are the same, and what differs between them."""
 
@@ -54,6 +57,9 @@ def board(runs: Sequence[Path], form: str) -> None:
 
 def leaderboard(options: argparse.Namespace) -> int:
     """Standings of every benchmark, its tables, and one page over all benchmarks."""
+    site = part("site", "a leaderboard as a site")(options) if options.format == SITE else None
+    if site is None and options.verify:
+        raise SpecError(f"--verify needs --format {SITE}", hint="`harness verify RUN` checks a single run.")
     paths = [run_folder(path) for path in options.runs]
     found, apart, doubts = _load(paths)
     if not found:
@@ -64,7 +70,7 @@ def leaderboard(options: argparse.Namespace) -> int:
     groups = _groups([run for run, _ in found], refuse=only_runs)
     runs = {id(scores): run for scores, run in found}
     main = _main_groups(groups)
-    boards, sections = [], list[tuple[Run, Standings, list[Table]]]()
+    sections = list[Section]()
     for group in groups:
         run = runs[id(group.runs[0])]
         ahead = main[group.runs[0].spec]
@@ -77,12 +83,14 @@ def leaderboard(options: argparse.Namespace) -> int:
         board = replace(board, notes=(*disputed, *board.notes))
         if board.part:
             board = replace(board, notes=(f"Incomplete: {board.part}.", *board.notes))
-        if group is ahead:
-            boards.append(board)
-        elif conflict := ahead.conflict(group.runs[0]):
+        if group is not ahead and (conflict := ahead.conflict(group.runs[0])):
             board = replace(board, notes=(f"Apart: {conflict[0]}.", *board.notes))
-        sections.append((run, board, merge(group.runs, papers)))
-    _print(sections, boards, _origin(found, options), options)
+        played = tuple((scores, runs[id(scores)]) for scores in group.runs)
+        sections.append(Section(played, board, merge(group.runs, papers), group is ahead))
+    if site is None:
+        _print(sections, _origin(found, options), options)
+    else:
+        site(sections)
     for line in apart:
         print(f"not shown: {line}", file=sys.stderr)
     for doubt in doubts:
@@ -155,24 +163,21 @@ def _digests(side: RunPart) -> comparison.Digest:
     }
 
 
-def _print(
-    sections: Sequence[tuple[Run, Standings, list[Table]]],
-    boards: Sequence[Standings],
-    origin: Table,
-    options: argparse.Namespace,
-) -> None:
+def _print(sections: Sequence[Section], origin: Table, options: argparse.Namespace) -> None:
+    boards = [section.board for section in sections if section.is_main]
     title = boards[0].name if len(boards) == 1 else "Leaderboards"
     if options.table:
         tables, entries = list[Table](), []
-        for run, _, own in sections:
-            tables += own
-            entries += run.table_specs
+        for section in sections:
+            tables += section.tables
+            entries += section.runs[0][1].table_specs
         show([*tables_named(tables, entries, options.table), origin], options.format, title, options.output)
         return
     shown = [overall(boards)] if len(boards) > 1 else []
-    for _, board, own in sections:
-        several = [replace(table, title=_of(board.name, table.title)) for table in own]
-        shown += [board.table(), *(several if len(sections) > 1 else own)]
+    for section in sections:
+        own, name = section.tables, section.board.name
+        several = [replace(table, title=_of(name, table.title)) for table in own]
+        shown += [section.board.table(), *(several if len(sections) > 1 else own)]
     show([*readable(shown, options), origin], options.format, title, options.output)
 
 
@@ -347,7 +352,8 @@ def leaderboard_options(command: Parser) -> None:
     text = "show floor and ceiling: policies, played now"
     command.add_argument("--with_baselines", action="store_true", help=text)
     command.add_argument("--author", metavar="NAME", help="who publishes it (default: author in harness.yaml)")
-    opt.add(command, "table", "output", *opt.TABLES)
+    command.add_argument("--verify", action="store_true", help="of a site: check every run as `harness verify` does")
+    opt.add(command, "table", "output", *opt.TABLES, formats={SITE: "pages in the folder that --output names"})
 
 
 def compare_options(command: Parser) -> None:
