@@ -14,14 +14,15 @@ _DIGEST: Final = 10
 """Characters of a digest: 40 bits."""
 _LONGEST: Final = 60
 """Characters of a name in an address."""
-_BESIDE: Final = re.compile(r"\.[a-z]|-[0-9a-f]{%d}$|^(con|prn|aux|nul|com\d|lpt\d)$" % _DIGEST)
+_BESIDE: Final = re.compile(rf"\.[a-z]|-[0-9a-f]{{{_DIGEST}}}$|^(con|prn|aux|nul|com\d|lpt\d)$")
 """Names that are not addresses as they are: they might be those of files (data.json), of other names with their digest,
 or of devices of Windows."""
 
 
 def slug(name: str, longest: int = _LONGEST) -> str:
-    """A name as a part of an address, of lower-case letters, digits and `._-`. Names that are not such a part already end
-    in their digest there, so no two have the same.
+    """A name as a part of an address, of lower-case letters, digits and `._-`.
+
+    Names that are not such a part already end in their digest there, so no two have the same.
 
     >>> slug("dpbench_quick"), slug("Qwen/Qwen2.5-7B")
     ('dpbench_quick', 'qwen-qwen2.5-7b-3f59d21d11')
@@ -47,7 +48,7 @@ def of_run(meta: Mapping[str, Any]) -> str:
     """
     known = [text(meta.get(name)) for name in ("start", "spec_digest", "model", "command", "engine_args")]
     words = [slug(text(meta.get(name)), 24).rstrip("-") for name in ("spec", "model")]
-    plain = [re.sub(r"-[0-9a-f]{%d}$" % _DIGEST, "", word) for word in words]
+    plain = [re.sub(rf"-[0-9a-f]{{{_DIGEST}}}$", "", word) for word in words]
     return "-".join((*plain, digest("\n".join(known))))
 
 

@@ -1,4 +1,4 @@
-"""What quality costs, how it changes with the size of the group, how episodes ended: the data of `harness plot`, drawn."""
+"""What quality costs, how it scales, how episodes ended: the data of `harness plot`, drawn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.extensions.charts.style import labels
 from harness.tables import Unit, text
 
 from . import drawings
-from .drawings import Axis, Mark, Plot
+from .drawings import PlotAxis, Mark, Plot
 
 _BARS: Final = 40
 """So many models have a bar: `failures` counts no more."""
@@ -52,11 +52,10 @@ def charts(section: Section) -> list[Drawn]:
     """The charts that the runs have data for. Raises `DataError` where a journal is damaged."""
     played = material([run for _, run in section.runs], [scores for scores, _ in section.runs])
     ranked = [row.model for row in section.board.rows if row.source is None]
-    found = []
+    first, found = {*ranked[:_BARS]}, []
     for kind in _SHOWN:
         shown, note = played, ""
         if kind == "failures" and len(played.models) > _BARS:
-            first = {*ranked[:_BARS]}
             shown = played.where(lambda score: score.model in first)
             note = f"The first {_BARS} of {len(played.models)} models."
         try:
@@ -75,7 +74,8 @@ def _drawn(chart: Chart, section: Section, ranked: Sequence[str], note: str) -> 
         return Drawn(chart.kind, chart.title, chart.about, chart.columns, chart.rows, bars=bars, note=note)
     draw = _pareto if chart.kind == "pareto" else _scaling
     plot = draw(chart, unit, {name: i for i, name in enumerate(ranked)})
-    return Drawn(chart.kind, chart.title, chart.about, chart.columns, chart.rows, plot, note=note)
+    about = chart.about.replace("bands are", "upright lines are")
+    return Drawn(chart.kind, chart.title, about, chart.columns, chart.rows, plot, note=note)
 
 
 def _bar(kinds_: Sequence[str], row: Sequence[Any]) -> list[tuple[str, float, float]]:
@@ -95,21 +95,23 @@ ENDINGS: Final[Mapping[str, str]] = {kind: f"e{i}" for i, kind in enumerate(COLO
 
 def _pareto(chart: Chart, unit: Unit | None, order: Mapping[str, int]) -> Plot:
     x_axis, y_axis = drawings.axes(
-        [row[1] for row in chart.rows], [x for row in chart.rows for x in row[2:5]], unit == "percent", True, True
+        [row[1] for row in chart.rows], [x for row in chart.rows for x in row[2:5]], unit == "percent", drawings.WIDE
     )
     rows = sorted(chart.rows, key=lambda row: (row[6] != "yes", order.get(text(row[0]), len(order))))
     short = labels([text(row[0]) for row in rows], _NAME)
     places = [(name, x_axis(row[1]), y_axis(row[2])) for name, row in zip(short, rows, strict=True)]
     few = len(rows) <= 12
-    names = drawings.placed_names([place for place, row in zip(places, rows, strict=True) if few or row[6] == "yes"], 632)
+    names = drawings.placed_names(
+        [place for place, row in zip(places, rows, strict=True) if few or row[6] == "yes"], 632
+    )
     names += [None] * (len(rows) - len(names))
     marks = [
-        Mark(text(row[0]), (x, y), (y_axis(row[3]), y_axis(row[4])), color=0 if row[6] == "yes" else None, label=label)
+        Mark(text(row[0]), (x, y), [(x, y_axis(row[3]), y_axis(row[4]))], (), 0 if row[6] == "yes" else None, label)
         for row, (_, x, y), label in zip(rows, places, names, strict=True)
     ]
     stairs = sorted((mark.at for mark in marks if mark.color == 0), key=lambda at: at[0])
     path = "".join(f"H{x:g}V{y:g}" if i else f"M{x:g} {y:g}" for i, (x, y) in enumerate(stairs))
-    return Plot(*_axes(chart, x_axis, y_axis, None, unit), marks, path)
+    return Plot(*_axes(chart, x_axis, y_axis, None, unit), marks, drawings.WIDE, path)
 
 
 def _scaling(chart: Chart, unit: Unit | None, order: Mapping[str, int]) -> Plot:
@@ -117,26 +119,28 @@ def _scaling(chart: Chart, unit: Unit | None, order: Mapping[str, int]) -> Plot:
     for row in chart.rows:
         lines.setdefault(text(row[0]), []).append(row)
     x_axis, y_axis = drawings.axes(
-        [row[1] for row in chart.rows], [x for row in chart.rows for x in row[2:5]], unit == "percent", True, False
+        [row[1] for row in chart.rows], [x for row in chart.rows for x in row[2:5]], unit == "percent", drawings.NARROW
     )
     ranked = sorted(lines, key=lambda name: order.get(name, len(order)))
     colored, short = ranked[:_LINES], labels(ranked[:_LINES], _NAME)
-    _, top, right, bottom = Plot.__dataclass_fields__["box"].default
-    ends = drawings.apart([y_axis(lines[name][-1][2]) for name in colored], 15, top + 4, bottom)
+    ends = drawings.apart([y_axis(lines[name][-1][2]) for name in colored], 15, drawings.TOP, drawings.BOTTOM)
     marks = []
     for i, name in reversed([*enumerate(ranked)]):  # those that are ahead lie on top
         path = [(x_axis(row[1]), y_axis(row[2])) for row in lines[name]]
-        label = (right + 10.0, ends[i] + 4, "start") if i < _LINES else None
-        marks.append(Mark(short[i] if i < _LINES else name, path[-1], None, path, i if i < _LINES else None, label))
-    return Plot(*_axes(chart, x_axis, y_axis, sorted({row[1] for row in chart.rows}), unit), marks)
+        if i >= _LINES:
+            marks.append(Mark(name, path[-1], (), path))
+            continue
+        bars = [(x_axis(row[1]), y_axis(row[3]), y_axis(row[4])) for row in lines[name] if row[3] is not None]
+        marks.append(Mark(short[i], path[-1], bars, path, i, (drawings.NARROW + 10.0, ends[i] + 4, "start")))
+    return Plot(*_axes(chart, x_axis, y_axis, sorted({row[1] for row in chart.rows}), unit), marks, drawings.NARROW)
 
 
 def _axes(
     chart: Chart, x: drawings.Scale, y: drawings.Scale, places: Sequence[float] | None, unit: Unit | None
-) -> tuple[Axis, Axis]:
+) -> tuple[PlotAxis, PlotAxis]:
     """The titles and ticks of both axes; `places`: where x has ticks, if they are few."""
     along = [(place, x(place)) for place in places] if places is not None and len(places) <= 8 else x.ticks()
     return (
-        Axis(chart.columns[1], [(drawings.shown(number, None), place) for number, place in along]),
-        Axis(chart.columns[2], [(drawings.shown(number, unit), place) for number, place in y.ticks()]),
+        PlotAxis(chart.columns[1], [(drawings.shown(number, None), place) for number, place in along]),
+        PlotAxis(chart.columns[2], [(drawings.shown(number, unit), place) for number, place in y.ticks()]),
     )

@@ -39,11 +39,11 @@ class Entry:
 
     @property
     def shares(self) -> tuple[float | None, float | None, float | None]:
-        """How far its number, and the ends of its interval, are from floor to ceiling, from 0 to 1; None if unknown."""
-        ends = self.board.scale
-        cell = self.standing.cell
-        if ends is None or cell.value is None:
-            return None, None, None
+        """How far its number, and the ends of its interval, are from floor to ceiling, from 0 to 1; where these are not
+        known, from the worst to the best end of the picture of its board."""
+        cell, (low_end, high_end) = self.standing.cell, self.board.within
+        higher = self.board.section.board.headline.better == "higher"
+        ends = self.board.scale or ((low_end, high_end) if higher else (high_end, low_end))
         low, high = sorted_ends(share(cell.low, ends), share(cell.high, ends))
         return share(cell.value, ends), low, high
 
@@ -246,7 +246,7 @@ class Content:
 
 
 def _free(name: str, run: Run, taken: Mapping[str, PlayedRun]) -> str:
-    """The run's part of an address; of a second run that says that it is the same one with the digest of its numbers."""
+    """The run's part of an address; of a second run that says that it is the same one with a digest of its numbers."""
     if name not in taken:
         return name
     name = f"{name}-{addresses.digest((run.folder / 'scores.jsonl').read_text('utf-8', errors='replace'))}"
@@ -255,9 +255,7 @@ def _free(name: str, run: Run, taken: Mapping[str, PlayedRun]) -> str:
     return name
 
 
-def _enter(
-    benchmark: Benchmark, part: BoardPart, runs: Mapping[int, PlayedRun], models: dict[str, Model]
-) -> None:
+def _enter(benchmark: Benchmark, part: BoardPart, runs: Mapping[int, PlayedRun], models: dict[str, Model]) -> None:
     """Note the rows of a board that are runs' with their benchmark, run and model."""
     board, of_run = part.section.board, part.section.run_of()
     for row, texts in zip(board.rows, part.texts, strict=True):

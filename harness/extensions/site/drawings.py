@@ -1,14 +1,16 @@
-"""How numbers are drawn: places in SVG pictures. Templates write them; the numbers stand beside each picture as text."""
+"""How numbers are drawn: places in SVG pictures. Templates write them, with the numbers beside them as text."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.extensions.charts.style import compact
 
+LEFT, TOP, BOTTOM, WIDE, NARROW = 64, 16, 268, 632, 500
+"""The edges of the axes of a plot; on the right a narrow one leaves room for names."""
 STRIP_WIDTH: Final = 160
 RANKS_WIDTH: Final = 48
 _EDGE: Final = 5
@@ -80,8 +82,10 @@ def strip(
 ) -> Strip:
     """Places of a number, of its interval, of floor and ceiling, of other numbers, and of one `beside` it."""
     axis = Scale(*within, _EDGE, STRIP_WIDTH - _EDGE)
-    places = [None if x is None else axis(x) for x in (value, *interval, *ends, beside)]
-    return Strip(*places[:5], sorted({axis(x) for x in others}), places[5])
+    at, low, high, floor, ceiling, other = (
+        None if x is None else axis(x) for x in (value, *interval, *ends, beside)
+    )
+    return Strip(at, low, high, floor, ceiling, sorted({axis(x) for x in others}), other)
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ def ranks(span: tuple[int, int] | None, of: int) -> Ranks | None:
 
 
 @dataclass(frozen=True)
-class Axis:
+class PlotAxis:
     """A title, and the texts along an axis with their places."""
 
     title: str
@@ -115,7 +119,7 @@ class Mark:
     Attributes:
         name: what it is.
         at: its place, of a line the last one's.
-        bar: from where to where its interval goes, upright.
+        bars: (x, from where, to where) of intervals, which are upright.
         path: the places of a line.
         color: a number of the palette; None: in the background.
         label: where its name stands, if there is room.
@@ -123,7 +127,7 @@ class Mark:
 
     name: str
     at: tuple[float, float]
-    bar: tuple[float, float] | None = None
+    bars: Sequence[tuple[float, float, float]] = ()
     path: Sequence[tuple[float, float]] = ()
     color: int | None = None
     label: tuple[float, float, str] | None = None
@@ -138,35 +142,34 @@ class Mark:
 class Plot:
     """Points or lines between two axes."""
 
-    x: Axis
-    y: Axis
+    x: PlotAxis
+    y: PlotAxis
     marks: Sequence[Mark]
+    right: int
     front: str = ""
     width: int = 640
     height: int = 320
-    box: tuple[int, int, int, int] = field(default=(64, 16, 500, 268))
-    """Left, top, right and bottom of the axes: names have the room on the right."""
+    left: int = LEFT
+    top: int = TOP
+    bottom: int = BOTTOM
 
 
-def axes(
-    xs: Sequence[float | None], ys: Sequence[float | None], unit: bool, log: bool, wide: bool
-) -> tuple[Scale, Scale]:
-    """The two axes of a plot. `unit`: y are shares; `log`: x may be logarithmic; `wide`: no room for names is needed."""
+def axes(xs: Sequence[float | None], ys: Sequence[float | None], unit: bool, right: int) -> tuple[Scale, Scale]:
+    """The two axes of a plot, x a logarithmic one where the numbers lie far apart. `unit`: y are shares."""
     known = [x for x in xs if x is not None]
-    is_log = log and bool(known) and min(known) > 0 and max(known) / min(known) >= 16
-    left, top, right, bottom = Plot.__dataclass_fields__["box"].default
+    is_log = bool(known) and min(known) > 0 and max(known) / min(known) >= 16
     low, high = (min(known), max(known)) if is_log else extent(xs, False)
     pad = 0.0 if is_log else 0.04 * (high - low)
     across = (low / 1.25, high * 1.25) if is_log else (max(0.0, low - pad) if low >= 0 else low - pad, high + pad)
     return (
-        Scale(*across, left, right + (100 if wide else 0), is_log),
-        Scale(*extent(ys, unit), bottom, top),
+        Scale(*across, LEFT, right, is_log),
+        Scale(*extent(ys, unit), BOTTOM, TOP),
     )
 
 
 def placed_names(marks: Sequence[tuple[str, float, float]], right: float) -> list[tuple[float, float, str] | None]:
-    """Where names stand beside their points: on the right of them if there is room up to `right`, else on the left; None
-    where one would lie on another."""
+    """Where names stand beside their points: on the right if there is room up to `right`, else on the left; None where
+    one would lie on another."""
     taken: list[tuple[float, float, float, float]] = []
     found: list[tuple[float, float, str] | None] = []
     for name, x, y in marks:
@@ -189,14 +192,15 @@ def _touch(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
 def apart(places: Sequence[float], step: float, top: float, bottom: float) -> list[float]:
     """Places moved so that no two are nearer than `step`, in the same order of size."""
     order = sorted(range(len(places)), key=lambda i: places[i])
-    moved = [0.0] * len(places)
-    last = top - step
+    moved = [*places]
+    least = top
     for i in order:
-        last = moved[i] = max(places[i], last + step)
-    over = max(0.0, last - bottom)
+        moved[i] = max(moved[i], least)
+        least = moved[i] + step
+    most = bottom
     for i in reversed(order):
-        moved[i] -= over
-        over = max(0.0, over - (moved[i] + over - places[i])) if over else 0.0
+        moved[i] = min(moved[i], most)
+        most = moved[i] - step
     return moved
 
 

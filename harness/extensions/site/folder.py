@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -106,7 +105,7 @@ def _files_of(root: Path) -> list[str]:
     """The files of the site that a folder holds; none where it is empty or missing. Raises `DataError`."""
     if root.exists() and not root.is_dir():
         raise DataError(f"{root} is a file", hint="Give -o the name of a folder: the site's.")
-    if not root.exists() or not os.listdir(root):
+    if not root.exists() or not any(root.iterdir()):
         return []
     record = _record(root / MARK)
     files = record.get("files")

@@ -38,8 +38,9 @@ class Record:
 def record(played: PlayedRun, author: str | None) -> Record:
     """The record of a run."""
     run = played.run
-    known = facts(run.meta, run.folder, played.scores.cost, author)
-    models = "" if run.meta.get("policies_only") else " --model … # as the first row says"
+    known = facts(run.meta, played.scores.id, played.scores.cost, author)
+    known = {name: value for name, value in known.items() if value not in ("–", "none")}
+    models = "" if run.meta.get("policies_only") else " --model …  # the model above"
     spec = _spec(played)
     name = "spec.yaml" if spec is not None else str(played.benchmark.name)
     again = f"harness eval --spec {shlex.quote(name)}{models}"

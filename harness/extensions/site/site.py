@@ -8,7 +8,6 @@ import io
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -86,7 +85,7 @@ class Site:
         try:
             return verify(played.run.folder, self._project)
         except UserError as error:
-            return Verification(differences=[error.line()])
+            return Verification(differences=[error.message])
 
     # ------------------------------------------------------------------------------------ pages
 
@@ -126,11 +125,12 @@ class Site:
         rows = [standing_rows.model_line(model, content, table) for model in content.models]
         matrix = standing_rows.matrix(table, content) if 1 < len(content.benchmarks) <= standing_rows.MATRIX else None
         data = [{"name": one.name, "page": one.page} for one in content.models]
-        context = {"rows": rows, "matrix": matrix, "notes": table.notes, "content": content}
+        context: dict[str, Any] = {"rows": rows, "matrix": matrix, "notes": table.notes, "content": content}
+        context["averaged"] = any(row.strip is not None for row in rows)
         self._page("models/index.html", "models.html", context, {"models": data}, render(table, "csv"))
 
     def _benchmark(self, benchmark: Benchmark) -> None:
-        parts = []
+        parts = list[dict[str, Any]]()
         for part in benchmark.parts:
             tables = [table for table in part.section.tables if standing_rows.has_numbers(table)]
             try:
@@ -157,15 +157,16 @@ class Site:
         other = standing_rows.default_other(model, content)
         lines = standing_rows.profile_lines(model, other)
         others = [(addresses.slug(one.name), one.name) for one in content.models if one is not model]
-        data = {"model": model.name, "profile": standing_rows.profile(model)}
+        data: dict[str, Any] = {"model": model.name, "profile": standing_rows.profile(model)}
         data["runs"] = [_of_run(one.run) for one in model.entries]
         table = [
             [one.benchmark.name, one.run.scores.id, one.standing.rank, *_numbers(one.standing.cell)]
             for one in model.entries
         ]
         text = _csv(("benchmark", "run", "rank", "value", "low", "high", "n", "failed", "missing"), table)
-        context = {"model": model, "other": other, "lines": lines, "others": others}
-        context["slug"] = addresses.slug(model.name)
+        context: dict[str, Any] = {"model": model, "other": other, "lines": lines, "others": others}
+        context |= {"slug": addresses.slug(model.name), "benchmarks": len(content.benchmarks)}
+        context["unknown"] = [*dict.fromkeys(one.benchmark.name for one in model.entries if one.board.scale is None)]
         self._page(model.page, "model.html", context, data, text)
 
     def _runs(self, content: Content) -> None:
@@ -189,7 +190,7 @@ class Site:
         if what.spec is not None:
             self._folder.write(f"{played.folder}/spec.yaml", what.spec)
         rows = played.run.rows
-        columns = [key for key in ("model", "condition", "metric", "value", "stderr", "n", "failed")]
+        columns = ("model", "condition", "metric", "value", "stderr", "n", "failed")
         data_of = {**_of_run(played), "facts": what.facts, "rows": rows}
         if played.verification is not None:
             data_of["verification"] = vars(played.verification)
@@ -216,7 +217,7 @@ class Site:
 
 
 def _plain(table: Table) -> dict[str, Any]:
-    return replace(table).to_json()
+    return table.to_json()
 
 
 def _numbers(cell: Any) -> list[Any]:

@@ -175,9 +175,7 @@ class Matrix:
 def matrix(table: Table, content: Content) -> Matrix:
     """The page over all benchmarks as a table."""
     pages = {one.main.section.board.name: one.page for one in content.benchmarks}
-    models = {
-        entry.standing.model: entry.model.page for benchmark in content.benchmarks for entry in benchmark.entries
-    }
+    models = {entry.standing.model: entry.model.page for benchmark in content.benchmarks for entry in benchmark.entries}
     texts = grid(table)
     heads = [
         (names[0], names[1], pages.get(str(column.key.get("benchmark"))))
@@ -223,7 +221,7 @@ class ProfileLine:
 
 
 def profile_lines(model: Model, other: Model | None) -> list[ProfileLine]:
-    """A line a row of standings that is the model's; the other stands beside the one on the page over all benchmarks."""
+    """A line a row of standings that is the model's, the other beside those on the page over all benchmarks."""
     lines, beside = [], other.main if other is not None else {}
     for one in sorted(model.entries, key=lambda one: (one.benchmark.name, one.board is not one.benchmark.main)):
         is_main = model.main.get(one.benchmark.name) is one

@@ -60,8 +60,8 @@ def _add(name: str, parts: dict[str, str], above: Sequence[str]) -> None:
     body = _IMPORT.sub(lambda found: f'const {{ {", ".join(_names(found[1]))} }} = modules["{found[2]}"];\n', source)
     if re.search(r"^import\b", body, re.MULTILINE):
         raise ValueError(f"{name} has an import of another form than `import {{ … }} from …`")
-    exported = ", ".join(_EXPORT.findall(source))
-    parts[name] = f'modules["{name}"] = (() => {{\n{_EXPORT.sub("", body)}return {{ {exported} }};\n}})();\n'
+    own = ", ".join(_EXPORT.findall(source))
+    parts[name] = f'modules["{name}"] = (() => {{\n{_EXPORT.sub("", body)}return {{ {own} }};\n}})();\n'
 
 
 def _names(listed: str) -> list[str]:
