@@ -129,10 +129,17 @@ _FLAGS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
 """Option → its heading in `--help`, and what argparse makes it of. Those of `Options` are made of its fields."""
 
 
-def add(command: Parser, *names: str, group: str | None = None) -> None:
-    """Add options by their names, under the heading `group` in `--help`; by default each under its own."""
+def add(command: Parser, *names: str, group: str | None = None, formats: Mapping[str, str] | None = None) -> None:
+    """Add options by their names, under the heading `group` in `--help`; by default each under its own.
+
+    `formats`: further values of `--format`, with what each writes.
+    """
     for name in names:
         own, settings = _FLAGS.get(name) or _of_run(name)
+        if name == "format" and formats:
+            more = "; ".join(f"{form}: {what}" for form, what in formats.items())
+            help_ = settings["help"].replace(" (default", f"; {more} (default")
+            settings = {**settings, "choices": (*FORMATS, *formats), "help": help_}
         words = (name,) if own == _ARGUMENTS else _WORDS.get(name, (f"--{name}",))
         command.group(group or own).add_argument(*words, **settings)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import storage
-from harness.api.errors import DataError, UserError
+from harness.api.errors import DataError, SpecError, UserError
 from harness.cli import options as opt
 from harness.cli.output import readable, show
 from harness.cli.usage import Parser
@@ -30,6 +30,7 @@ from harness.extensions.analysis.overall import overall
 from harness.extensions.analysis.section import Section
 from harness.extensions.analysis.standings import Role, Standings, standings
 from harness.extensions.analysis.table_names import tables_named
+from harness.plugins.lookup import part
 from harness.report.provenance import as_table, facts
 from harness.runtime.options import Options
 from harness.runtime.run_json import META, SPEC
@@ -40,6 +41,7 @@ CACHE = ".baselines"
 """The folder of results in which baselines are kept that were played for a leaderboard."""
 SCORES = "scores.jsonl"
 _READ = (META, SPEC, SCORES)
+SITE = "site"
 Doubt = tuple[tuple[str, str], str]
 """The names of two runs that say that they are the same, and what differs between them."""
 
@@ -75,13 +77,19 @@ class Leaderboard:
 
 def leaderboard(options: argparse.Namespace) -> int:
     """Standings of every benchmark, its tables, and one page over all benchmarks."""
+    site = part("site", "a leaderboard as a site")(options) if options.format == SITE else None
+    if site is None and options.verify:
+        raise SpecError(f"--verify needs --format {SITE}", hint="`harness verify RUN` checks a single run.")
     made = leaderboard_of(
         [run_folder(path) for path in options.runs],
         author=options.author,
         with_baselines=options.with_baselines,
         with_published=options.with_published,
     )
-    _print(made, options)
+    if site is None:
+        _print(made, options)
+    else:
+        site(made.sections)
     for line in made.apart:
         print(f"not shown: {line}", file=sys.stderr)
     for doubt in made.doubts:
@@ -331,4 +339,5 @@ def leaderboard_options(command: Parser) -> None:
     text = "show floor and ceiling: policies, played now"
     command.add_argument("--with_baselines", action="store_true", help=text)
     command.add_argument("--author", metavar="NAME", help="who publishes it (default: author in harness.yaml)")
-    opt.add(command, "table", "output", *opt.TABLES)
+    command.add_argument("--verify", action="store_true", help="of a site: check every run as `harness verify` does")
+    opt.add(command, "table", "output", *opt.TABLES, formats={SITE: "pages in the folder that --output names"})

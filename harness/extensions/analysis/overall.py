@@ -87,10 +87,10 @@ def _average(boards: Sequence[Standings], cells: Mapping[str, Standing]) -> Cell
     """The mean over all benchmarks; no value where one is lacking, no interval where one has none."""
     values, below, above = list[float](), list[float | None](), list[float | None]()
     for board in boards:
-        scale, row = _scale(board), cells.get(board.name)
-        if isinstance(scale, str) or row is None or row.cell.value is None:
+        ends, row = scale(board), cells.get(board.name)
+        if isinstance(ends, str) or row is None or row.cell.value is None:
             return Cell(n=0)
-        value, low, high = (_share(x, scale) for x in (row.cell.value, row.cell.low, row.cell.high))
+        value, low, high = (share(x, ends) for x in (row.cell.value, row.cell.low, row.cell.high))
         if board.headline.better == "lower":
             low, high = high, low
         values.append(value or 0.0)
@@ -104,7 +104,7 @@ def _average(boards: Sequence[Standings], cells: Mapping[str, Standing]) -> Cell
     return Cell(mean, n=len(values), low=low, high=high, uses_ground_truth=simulated)
 
 
-def _scale(board: Standings) -> tuple[float, float] | str:
+def scale(board: Standings) -> tuple[float, float] | str:
     """The numbers of floor and ceiling; if one is not known, or the ceiling is no better, what is lacking."""
     headline, ends = board.headline, dict[Role, float | None]()
     for row in board.rows:
@@ -129,9 +129,9 @@ def _best_possible(headline: HeadlineSpec, values: Sequence[float]) -> float | N
     return high if headline.better == "higher" else low
 
 
-def _share(x: float | None, scale: tuple[float, float]) -> float | None:
+def share(x: float | None, ends: tuple[float, float]) -> float | None:
     """How far from floor to ceiling, from 0 to 1."""
-    floor, ceiling = scale
+    floor, ceiling = ends
     return None if x is None else min(1.0, max(0.0, (x - floor) / (ceiling - floor)))
 
 
@@ -149,7 +149,7 @@ def _notes(boards: Sequence[Standings], models: Rows, averaged: bool) -> Iterabl
             "as the end. The interval combines those of the benchmarks (Zou and Donner, 2008), and takes benchmarks, "
             "floors and ceilings as independent and fixed; there is none where a benchmark has none."
         )
-    elif lacking := [why for board in boards if isinstance(why := _scale(board), str)]:
+    elif lacking := [why for board in boards if isinstance(why := scale(board), str)]:
         yield (
             f"No average: it runs from floor to ceiling of each benchmark, and {listed(lacking, '; ')}. "
             "`--with_baselines` plays those that headlines name."

@@ -25,20 +25,23 @@ from harness.runtime.run_json import META
 from harness.runtime.run_schema import check_journals, read_meta
 
 
-def material(runs: Sequence[Run]) -> Material:
-    """Finished runs as charts read them. Raises `DataError` if their journals were cut, or they cannot be compared."""
+def material(runs: Sequence[Run], scores: Sequence[RunScores] = ()) -> Material:
+    """Finished runs as charts read them. Raises `DataError` if their journals were cut, or they cannot be compared.
+
+    `scores`: their numbers, under other names of the runs.
+    """
     for run in runs:
         check_journals(run.meta, run.folder)
-    return Material.of([_source(run) for run in runs])
+    return Material.of([_source(*pair) for pair in zip(runs, scores or map(RunScores.of, runs), strict=True)])
 
 
-def _source(run: Run) -> ChartRun:
+def _source(run: Run, scores: RunScores) -> ChartRun:
     def plan() -> Plan:
         from harness.engines.mock import Mock
 
         return replace(resolve.plan(run.spec, find(), Mock()), model=str(run.meta["model"]))
 
-    return ChartRun(RunScores.of(run), run.folder, plan)
+    return ChartRun(scores, run.folder, plan)
 
 
 def plot(options: argparse.Namespace) -> int:

@@ -18,8 +18,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from harness import storage
 from harness.api.errors import DataError, UserError
 from harness.config.project import find
+from harness.storage import finished_episodes
 from harness.transcripts.findings import findings
 from harness.transcripts.moves import from_journal
 from harness.transcripts.view_api import Transcript
@@ -173,6 +175,20 @@ class _Jobs:
         transcript, scenes = self._transcript(recording)
         found = [found_json(one) for one in findings(recording.folder, transcript)]  # maybe newer than the transcript
         return dumped({**as_json(transcript, scenes), "findings": found, **more}).encode()
+
+    def stored(self, folder: Path, episodes: list[str]) -> list[str]:
+        """Episodes of a finished run as JSON, read from its journal without an index."""
+        from harness.transcripts.reader import Transcripts
+
+        reader, wanted, done = Transcripts(folder, self._project), {*episodes}, list[str]()
+        for end, batches in finished_episodes.batches(*storage.journals(folder)):
+            if end["e"] in wanted:
+                transcript, scenes = self._with_scenes(reader.read(end["e"], batches, end), reader.plan)
+                found = [found_json(one) for one in transcript.findings]
+                done.append(dumped({**as_json(transcript, scenes), "findings": found}))
+                if len(done) == len(wanted):
+                    break
+        return done
 
     def form(self, folder: Path, episode: str, turn: int) -> dict[str, Any]:
         """What may take the place of a turn's reply; as the extension that plays on says it."""

@@ -1,0 +1,1 @@
+"""Leaderboards as a site of static pages: `harness leaderboard --format site`."""

@@ -1,0 +1,64 @@
+"""How templates write: all text is escaped, cleaned of what hides or drives a screen, and cut where it is endless."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from harness.api.printable import clean, clean_name, cut
+from harness.transcripts.plain import finite
+
+from .standing_rows import end_text
+
+_MAX_TEXT_CHARS: Final = 4_000
+
+
+def environment() -> Environment:
+    """The templates of the pages."""
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_name,
+    )
+    made.filters["lines"] = _lines
+    made.filters["g"] = lambda x: f"{x:g}"
+    made.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False, default=str)
+    made.globals["end_text"] = end_text
+    made.filters["count"] = lambda x: f"{x:,}"
+    made.filters["chart"] = _chart_cell
+    return made
+
+
+def _name(value: Any) -> Any:
+    """What a template writes: a text as a name, on one line."""
+    if isinstance(value, Markup):
+        return value
+    return "" if value is None else clean_name(cut(str(value), _MAX_TEXT_CHARS))
+
+
+def _lines(value: str, longest: int = 20_000) -> Markup:
+    """A text with its lines; of a longer one the beginning, and how much there is more."""
+    more = len(value) - longest
+    return escape(clean(value[:longest])) + (f" … {more:,} more characters" if more > 0 else "")
+
+
+def _chart_cell(value: Any) -> str:
+    """A number below a chart."""
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def for_script(value: Any) -> Markup:
+    """JSON that may stand in a script element, and in a script."""
+    written = json.dumps(finite(value), ensure_ascii=True, allow_nan=False, default=str)
+    return Markup(written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
