@@ -155,7 +155,7 @@ def _begin(rule: StoppingRule, run: OpenRun) -> None:
     if any(engine.collects for engine in plan.engines.values()):
         raise SetupError("no rule can end a run whose engine collects all requests in one batch", hint=_NO_RULE)
     if run.after:
-        raise SetupError("no rule can end a run that others rate once it is played (judges, …)", hint=_NO_RULE)
+        raise SetupError("no rule can end a run whose episodes are rated once all are played", hint=_NO_RULE)
     if plan.in_all(count) > count or any(key.seats_agents for key in plan.keys):
         names = ", ".join(key.name for key in plan.keys)
         raise SetupError(f"no rule can end a run whose conditions or pairings {names} chooses", hint=_NO_RULE)
@@ -206,7 +206,8 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     on_score = lambda score: run.on_score(score, total)  # noqa: E731
     work = None
     try:
-        work = work_of(run.plan, run.survey.episodes, folder, options, on_score, run.spent, run.rule)
+        work = work_of(run.plan, run.survey.episodes, folder, options, on_score, run.spent)
+        work.begin(run.rule)
         with session() as one:
             try:
                 one.run(play_all(work, executor.play))
@@ -245,7 +246,8 @@ def follow(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
         done = finish(done, run.began)  # the episodes can be read even if what follows fails
 
     def another(name: str, plan: Plan, how: Options, spent: Spent) -> Run:
-        return execute(plan, replace(how, stop_unless=None), run.on_more(name), spent=spent)
+        opened = _opened(plan, replace(how, stop_unless=None), {})
+        return _through(replace(opened, on_score=run.on_more(name) or opened.on_score, spent=spent))
 
     for one in run.after:
         done = one.run(done, plan, run.options, another, run.began)
@@ -276,7 +278,6 @@ def execute(
     *,
     asked_for: Mapping[str, PostRun] | None = MappingProxyType({}),
     on_more: OnMore | None = None,
-    spent: Spent | None = None,
     rule: StoppingRule | None = None,
 ) -> Run:
     """Play a plan, run the extensions that its metrics need, and write all results into `options.output_path`.
@@ -284,17 +285,18 @@ def execute(
     `asked_for`: what is to follow, by name of `[post_run]`; it adds to what the metrics need and has precedence. None:
     nothing follows. `rule`: as in `OpenRun`, as is all else. Raises as `evaluate`.
     """
+    run = replace(_opened(plan, options, asked_for), rule=rule)
+    run = replace(run, on_score=on_score or run.on_score, on_more=on_more or run.on_more)
+    return _through(run)
+
+
+def _opened(plan: Plan, options: Options, asked_for: Mapping[str, PostRun] | None) -> OpenRun:
     folder = options.output_path or run_json.default_folder(plan, options.overwrite)
-    run = OpenRun(
-        plan=plan,
-        options=options,
-        folder=folder,
-        on_score=on_score or (lambda score, total: None),
-        on_more=on_more or (lambda name: None),
-        after=tuple(() if asked_for is None else post_run.following(plan.metrics, asked_for)),
-        spent=spent or Spent(),
-        rule=rule,
-    )
+    after = () if asked_for is None else post_run.following(plan.metrics, asked_for)
+    return OpenRun(plan=plan, options=options, folder=folder, after=tuple(after))
+
+
+def _through(run: OpenRun) -> Run:
     with contextlib.ExitStack() as held:
         for stage in STAGES:
             run = stage(run, held)

@@ -122,6 +122,13 @@ class Work:
     def __post_init__(self) -> None:
         self.shares = ShareCheck(self.plan, self.options.stop_unless or {})
 
+    def begin(self, rule: StoppingRule | None) -> None:
+        """Take what the journals have; from then on `rule` may end the run."""
+        self.rule = rule
+        self.read_journal()
+        for job in self.jobs() if self.moves else ():
+            self.on_recorded(job, self.moves.get(episode_id(*job), {}))
+
     def on_turn_counts(self, model: str, counts: TurnCounts, source: object = None) -> None:
         """Take what became of a model's first turns. `source`: which process counted them."""
         before = self.over
@@ -286,14 +293,13 @@ def work_of(
     options: Options,
     on_score: OnScore,
     spent: Spent,
-    rule: StoppingRule | None = None,
 ) -> Work:
-    """The episodes of a plan that the journals of a folder do not have. Calls `on_score` once with None, then once for
-    every episode, finished ones first. `spent`: what other runs have used of the budget."""
+    """The episodes of a plan that the journals of a folder do not have, which `Work.begin` reads. Calls `on_score` once
+    with None, then once for every episode, finished ones first. `spent`: what other runs have used of the budget."""
     on_score(None)
     progress = storage.JournalState(*storage.journals(folder))
     before = progress.calls + spent.calls, progress.tokens + spent.tokens
-    work = Work(
+    return Work(
         plan=plan,
         episodes=episodes,
         folder=folder,
@@ -302,12 +308,7 @@ def work_of(
         usage=_usage_of(plan, options.budget, *before, spent.seconds, progress.micros),
         moves=progress.moves,
         ends=progress.ends,
-        rule=rule,
     )
-    work.read_journal()
-    for job in work.jobs() if work.moves else ():
-        work.on_recorded(job, work.moves.get(episode_id(*job), {}))
-    return work
 
 
 def _usage_of(plan: Plan, budget: Budget, calls: int, tokens: int, seconds: float, micros: int) -> Usage:
