@@ -408,7 +408,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "documents": lambda smoke: documents.questions(measured, smoke),
     "intervals": lambda smoke: intervals.coverage(20 if smoke else 2000),
     "stopping": lambda smoke: stopping.coverage(5 if smoke else 2000, 100 if smoke else stopping.LONGEST),
-    "deciding": lambda smoke: stopping.deciding(5 if smoke else 500, 100 if smoke else 2000),
+    "deciding": lambda smoke: stopping.deciding(5 if smoke else 300, 100 if smoke else 500),
     "tournament": lambda smoke: tournaments.luck(40 if smoke else 4000),
     "paired_intervals": lambda smoke: intervals.paired_coverage(20 if smoke else 2000),
     "effects": lambda smoke: effects.coverage(20 if smoke else 2000),

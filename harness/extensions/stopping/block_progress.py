@@ -58,6 +58,15 @@ class Progress:
             self.done += 1
         return ended
 
+    def blocks_of_conditions(self) -> list[list[list[str]]]:
+        """The episodes that count of each condition, block by block; conditions in the order of `covered_ids`."""
+        own: dict[str, list[list[str]]] = {
+            condition: [[] for _ in self.blocks.ids] for condition in dict.fromkeys(self.covered_ids.values())
+        }
+        for name, condition in self.covered_ids.items():
+            own[condition][self.block_of[name]].append(name)
+        return [*own.values()]
+
     def lacking(self, block: int, numbers: Mapping[str, object]) -> str:
         """Why the mean of conditions' means is none of blocks: some episodes of this one have no number. "" if all
         have."""

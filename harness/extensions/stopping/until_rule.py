@@ -44,13 +44,16 @@ class Until(StoppingRule):
         self._plan, self._episodes, self._covered = plan, len(episodes), covered
         self._progress = Progress(plan, episodes, covered)
         self.order = self._progress.blocks.order
-        means = [covered.mean(self._progress.covered_ids)]
+        ids, blocks = self._progress.covered_ids, self._progress.blocks.ids
         if self.wanted.per_condition:
-            means = covered.means_of_conditions(self._progress.covered_ids)
-        self._estimates = [self._estimate(mean) for mean in means]
+            means = covered.means_of_conditions(ids)
+            by_condition = self._progress.blocks_of_conditions()
+            self._estimates = [self._estimate(mean, own) for mean, own in zip(means, by_condition, strict=True)]
+        else:
+            self._estimates = [self._estimate(covered.mean(ids), blocks)]
         self._needed = self._blocks()
 
-    def _estimate(self, mean: Mean) -> Estimate:
+    def _estimate(self, mean: Mean, blocks: Sequence[Sequence[str]]) -> Estimate:
         low, high = mean.bounds
         width = self.wanted.width
         if math.isfinite(high - low):
@@ -58,7 +61,7 @@ class Until(StoppingRule):
             if width >= (high - low) / 2:
                 message = f"{mean.name} lies between {low:g} and {high:g}, so it is known within ±{width:g} already"
                 raise SpecError(message, place=PLACE, hint="Ask for less than half of that range.")
-        return Estimate(mean, self._progress.blocks.ids, self._progress.blocks.scale, (width,))
+        return Estimate(mean, blocks, self._progress.blocks.scale, (width,))
 
     def add(self, score: EpisodeScore) -> None:
         if self.reached is not None:
@@ -67,7 +70,8 @@ class Until(StoppingRule):
             for estimate in self._estimates:
                 estimate.add(numbers)
             self._needed = self._blocks()
-            self._lacks = self._lacks or self._progress.lacking(self._done - 1, numbers)
+            if not self.wanted.per_condition:
+                self._lacks = self._lacks or self._progress.lacking(self._done - 1, numbers)
             if all(map(self._is_known, self._estimates)) and not self._lacks:
                 self.counted = self._progress.ids_until(self._done)
                 self.reached = (
