@@ -82,9 +82,7 @@ def strip(
 ) -> Strip:
     """Places of a number, of its interval, of floor and ceiling, of other numbers, and of one `beside` it."""
     axis = Scale(*within, _EDGE, STRIP_WIDTH - _EDGE)
-    at, low, high, floor, ceiling, other = (
-        None if x is None else axis(x) for x in (value, *interval, *ends, beside)
-    )
+    at, low, high, floor, ceiling, other = (None if x is None else axis(x) for x in (value, *interval, *ends, beside))
     return Strip(at, low, high, floor, ceiling, sorted({axis(x) for x in others}), other)
 
 
