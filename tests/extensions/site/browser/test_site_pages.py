@@ -132,7 +132,8 @@ def test_an_episode_is_drawn_by_the_viewer_without_a_server(page: Page, site: Pa
 
 def test_on_paper_charts_and_tables_stand_open_and_the_menu_is_gone(page: Page, site: Path) -> None:
     page.goto((site / "benchmarks" / "arithmetic" / "index.html").as_uri())
-    shown = '() => ["details.printed table", ".top nav", "table.standings"].map((x) => document.querySelector(x).checkVisibility())'
+    shown = """() => ["details.printed table", ".top nav", "table.standings"].map((selector) =>
+        document.querySelector(selector).checkVisibility())"""
     assert page.evaluate(shown) == [False, True, True]
     page.emulate_media(media="print")
     assert page.evaluate(shown) == [True, False, True]
