@@ -3,6 +3,7 @@
 python results/make.py                     # all of them, about four minutes
 python results/make.py agentsnet dpbench   # these
 python results/make.py --check agentsnet   # compare with the files that are there; exit code 1 if they differ
+python results/make.py --site site         # play them into a site of their own: pages in the folder site
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness import cli
 from harness.config import resolve, spec
 from harness.config.project import Project, find
 from harness.evaluation.stages import execute
@@ -130,6 +132,19 @@ def board(name: str, project: Project, work: Path) -> tuple[Standings, list[Tabl
     tables = [table for table in leaderboard(own or runs) if not table.figure and _has_numbers(table)]
     tables = [table for table in tables if len(table.rows) <= MOST]
     return ranked, tables
+
+
+def site(names: Sequence[str], folder: str, project: Project) -> int:
+    """Play the baselines of these specs and write a site of their leaderboards; returns the exit code."""
+    with tempfile.TemporaryDirectory() as work:
+        for name in names:
+            print(name, file=sys.stderr, flush=True)
+            loaded = spec.load(name, project, limit=LIMITS.get(name))
+            for _, policy in players(name, loaded.data):
+                plan = resolve.plan(loaded if policy is None else resolve.with_baseline(loaded, policy), project)
+                own = "".join(char if char.isalnum() else "-" for char in plan.model).strip("-")
+                execute(plan, Options(output_path=Path(work) / stem(name) / own))
+        return cli.main(["leaderboard", work, "--format", "site", "-o", folder])
 
 
 def _has_numbers(table: Table) -> bool:
@@ -256,8 +271,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("specs", nargs="*", choices=[*SPECS, []], metavar="SPEC", help="these (default: all)")
     parser.add_argument("--check", action="store_true", help="compare with the files that are there")
+    parser.add_argument("--site", metavar="DIR", help="write pages into this folder instead")
     options = parser.parse_args(arguments)
     project, names = find(ROOT), options.specs or [*SPECS]
+    if options.site is not None:
+        return site(names, options.site, project)
     if not options.check:
         make(names, FOLDER, project)
         return 0

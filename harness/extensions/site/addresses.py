@@ -14,7 +14,7 @@ _DIGEST: Final = 10
 """Characters of a digest: 40 bits."""
 _LONGEST: Final = 60
 """Characters of a name in an address."""
-_BESIDE: Final = re.compile(rf"\.[a-z]|-[0-9a-f]{{{_DIGEST}}}$|^(con|prn|aux|nul|com\d|lpt\d)$")
+_BESIDE: Final = re.compile(rf"\.[a-z]|(^|-)[0-9a-f]{{{_DIGEST}}}$|^(con|prn|aux|nul|com\d|lpt\d)$")
 """Names that are not addresses as they are: they might be those of files (data.json), of other names with their digest,
 or of devices of Windows."""
 
@@ -29,7 +29,7 @@ def slug(name: str, longest: int = _LONGEST) -> str:
     """
     plain = re.sub(r"[^a-z0-9._]+", "-", name.lower())
     plain = re.sub(r"\.{2,}", ".", plain)[:longest].strip("-._")
-    if plain == name and not _BESIDE.search(plain):
+    if plain and plain == name and not _BESIDE.search(plain):
         return name
     return f"{plain}-{digest(name)}" if plain else digest(name)
 

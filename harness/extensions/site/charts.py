@@ -51,6 +51,7 @@ class Drawn:
 def charts(section: Section) -> list[Drawn]:
     """The charts that the runs have data for. Raises `DataError` where a journal is damaged."""
     played = material([run for _, run in section.runs], [scores for scores, _ in section.runs])
+    _ = played.tallies  # a damaged journal is not one that has no data
     ranked = [row.model for row in section.board.rows if row.source is None]
     first, found = {*ranked[:_BARS]}, []
     for kind in _SHOWN:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from harness.api.errors import DataError
 from harness.config.project import Project
 
-from ._reader_process import SECONDS, Reader, TooSlowError
+from ._reader_process import TABLE_SECONDS, Reader, TooSlowError
 
 _ENTRY: Final = "standalone.js"
 _IN_PLACE: Final = {"api.js": "embedded.js"}
@@ -92,7 +92,7 @@ class EpisodeReader:
             DataError: a journal is damaged, or it takes longer than a page may.
         """
         try:
-            found: list[str] = self._reader.do("stored", folder, list(episodes), seconds=SECONDS)
+            found: list[str] = self._reader.do("stored", folder, list(episodes), seconds=TABLE_SECONDS)
         except TooSlowError as error:
             raise DataError(f"episodes of {folder} cannot be shown: {error}") from None
         return {one["id"]: one for one in map(json.loads, found)}
