@@ -33,6 +33,7 @@ LED = (
 )
 LEFT = ("baseline=dpbench/always_left", "matrix.condition=[sim3nc]", "repeats=1")
 """The stories of docs/how-to/replay.md."""
+SIDES = {"a": "arithmetic-small", "b": "arithmetic-large"}
 CASE = "terms=16/1/0"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
@@ -112,13 +113,13 @@ def _pictures(url: str, folder: Path) -> None:
         ),
         "blame": ("light", 1280, 1060, episode("led", "", agent="Douglas")),
         "versions": ("light", 1280, 860, episode("waited", "", page="versions")),
-        "leaderboard": ("light", 1280, 900, "#/leaderboard"),
-        "compare": ("light", 1280, 860, "#/compare?a=arithmetic-small&b=arithmetic-large"),
+        "leaderboard": ("light", 1280, 560, "#/leaderboard"),
+        "compare": ("light", 1280, 860, f"#/compare?{urlencode(SIDES)}"),
         "pair": (
             "dark",
             1280,
-            860,
-            f"#/compare/episode?{urlencode({'a': 'arithmetic-small', 'b': 'arithmetic-large', 'one': CASE, 'other': CASE})}",
+            500,
+            f"#/compare/episode?{urlencode({**SIDES, 'one': CASE, 'other': CASE})}",
         ),
         "phone": ("light", 400, 860, episode("silo-oracle", "BP,agents=5,problem=global", round=2)),
     }
@@ -130,6 +131,8 @@ def _pictures(url: str, folder: Path) -> None:
             page = context.new_page()
             page.goto(f"/{hash}")
             page.wait_for_selector(".turn.now, .version.parts, .board table, .cases")
+            if name == "leaderboard":
+                page.get_by_role("button", name="arithmetic", exact=True).click()
             page.evaluate("document.fonts.ready")
             file = folder / f"viewer-{name}.png"
             page.screenshot(path=file)
