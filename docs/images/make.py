@@ -67,4 +67,4 @@ if __name__ == "__main__":
             model = Mock(model=name, function=calculator(skill))
             harness.evaluate("arithmetic", model, overrides=["matrix.terms=[2,4,8,16]"], output_path=Path(run))
         main(["plot", *runs, "--kind", "scaling", "-o", str(HERE / "scaling.svg")])
-    viewer.take(HERE)
+    viewer.take(HERE, [Mock(model=name, function=calculator(skill)) for name, skill in SKILLS.items()])

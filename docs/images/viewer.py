@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -32,6 +33,8 @@ LED = (
 )
 LEFT = ("baseline=dpbench/always_left", "matrix.condition=[sim3nc]", "repeats=1")
 """The stories of docs/how-to/replay.md."""
+SIDES = {"a": "arithmetic-small", "b": "arithmetic-large"}
+CASE = "terms=16/1/0"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
 
@@ -61,8 +64,11 @@ def colorist(request: Request) -> Completion:
     return Completion(text, None, "stop", tokens, len(text) // 4, tokens * 3 // 4, latency=random.uniform(0.4, 2.1))
 
 
-def make_runs(folder: Path) -> None:
-    """A run of each family; policies play, and stand-ins for models."""
+def make_runs(folder: Path, models: Sequence[Mock]) -> None:
+    """A run of each family; policies play, and stand-ins for models. Of arithmetic one for each of `models`."""
+    for one in models:
+        sums = ["matrix.terms=[2,4,8,16]"]
+        harness.evaluate("arithmetic", one, overrides=sums, output_path=folder / f"arithmetic-{one.model}")
     sizes = ["matrix.size=[16]", "matrix.graphs=[delaunay,small_world]", "matrix.problem=[coloring,consensus]"]
     model = Mock(model="stand-in", function=colorist)
     harness.evaluate("agentsnet_quick", model, overrides=sizes, output_path=folder / "agentsnet-stand-in")
@@ -75,11 +81,11 @@ def make_runs(folder: Path) -> None:
     replayed(left, left.scores[0].id, change={1: "WAIT"}, options=Options(output_path=folder / "waited"))
 
 
-def take(folder: Path) -> None:
+def take(folder: Path, models: Sequence[Mock]) -> None:
     """Write `viewer-*.png` into a folder."""
     with tempfile.TemporaryDirectory() as temporary:
         runs = Path(temporary) / "results"
-        make_runs(runs)
+        make_runs(runs, models)
         command = [sys.executable, "-um", "harness", "view", str(runs), "--port", "0"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as viewer:
             url = re.search(r"http://\S+", viewer.stdout.readline())[0]
@@ -107,6 +113,14 @@ def _pictures(url: str, folder: Path) -> None:
         ),
         "blame": ("light", 1280, 1060, episode("led", "", agent="Douglas")),
         "versions": ("light", 1280, 860, episode("waited", "", page="versions")),
+        "leaderboard": ("light", 1280, 560, "#/leaderboard"),
+        "compare": ("light", 1280, 860, f"#/compare?{urlencode(SIDES)}"),
+        "pair": (
+            "dark",
+            1280,
+            500,
+            f"#/compare/episode?{urlencode({**SIDES, 'one': CASE, 'other': CASE})}",
+        ),
         "phone": ("light", 400, 860, episode("silo-oracle", "BP,agents=5,problem=global", round=2)),
     }
     with sync_playwright() as playwright:
@@ -116,7 +130,9 @@ def _pictures(url: str, folder: Path) -> None:
             context = browser.new_context(color_scheme=scheme, viewport=viewport, base_url=url, reduced_motion="reduce")
             page = context.new_page()
             page.goto(f"/{hash}")
-            page.wait_for_selector(".turn.now, .version.parts")
+            page.wait_for_selector(".turn.now, .version.parts, .board table, .cases")
+            if name == "leaderboard":
+                page.get_by_role("button", name="arithmetic", exact=True).click()
             page.evaluate("document.fonts.ready")
             file = folder / f"viewer-{name}.png"
             page.screenshot(path=file)

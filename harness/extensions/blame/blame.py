@@ -30,7 +30,7 @@ from harness.tables import EpisodeScore
 from harness.tables.headline import Better
 from harness.tables.scores import bounds_of
 
-from .blame_tables import Blame, Player
+from .blame_tables import AgentPlayer, Blame
 from .blame_verdict import BlameVerdict, Search, effort, is_worse, verdict
 
 OnVerdict = Callable[[BlameVerdict | None, int], None]
@@ -135,7 +135,7 @@ def blamed(
     return replace(blames[0], further=tuple(blames[1:]))
 
 
-def _players(parent: BaseRun, trial: Simulation) -> dict[str, Player]:
+def _players(parent: BaseRun, trial: Simulation) -> dict[str, AgentPlayer]:
     """Agent → who played it: the model's own name, with that of the spec where two have the same."""
     own = {name: parent.plan.model if name == MODEL else engine.model for name, engine in parent.plan.engines.items()}
     named = Counter(own.values())
@@ -143,11 +143,11 @@ def _players(parent: BaseRun, trial: Simulation) -> dict[str, Player]:
     for agent, seat in trial.seats.items():
         if seat.group.policy is None:
             model = own.get(seat.model, parent.plan.model)
-            found[agent] = Player(model if named[model] < 2 else f"{model} ({seat.model})")
+            found[agent] = AgentPlayer(model if named[model] < 2 else f"{model} ({seat.model})")
         elif parent.run.meta.get("policies_only") and seat.group.name == "default":
-            found[agent] = Player(parent.plan.model, is_model=False)
+            found[agent] = AgentPlayer(parent.plan.model, is_model=False)
         else:
-            found[agent] = Player(f"policy {type(seat.group.policy()).__name__}", is_model=False)
+            found[agent] = AgentPlayer(f"policy {type(seat.group.policy()).__name__}", is_model=False)
     return found
 
 

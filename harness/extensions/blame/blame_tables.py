@@ -27,7 +27,7 @@ _PASSED = "{} did not fail: the reference does no better"
 
 
 @dataclass(frozen=True)
-class Player:
+class AgentPlayer:
     """Who played an agent: a model, or a policy."""
 
     name: str
@@ -68,7 +68,7 @@ class Blame:
     further: tuple[Blame, ...] = ()
     policy: Facts = field(default_factory=dict)
     errors: tuple[str, ...] = ()
-    players: Mapping[str, Mapping[str, Player]] = field(default_factory=dict)
+    players: Mapping[str, Mapping[str, AgentPlayer]] = field(default_factory=dict)
     ways: tuple[Way, ...] = ()
 
     @property

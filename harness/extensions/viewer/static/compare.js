@@ -210,6 +210,6 @@ async function listCases(section, data, sides, query, signal) {
 
 /** The address of both episodes of a case next to each other; `at`: its place in the list of a metric. */
 export function pairLink(sides, one, at, metric) {
-  const query = { a: sides.a, b: sides.b, one: one.a[0], other: one.b[0], at: String(at), metric: metric ?? "" };
+  const query = { a: sides.a, b: sides.b, one: one.a[0], other: one.b[0], at: String(at), metric: metric ?? "", repeats: one.repeat === null ? "all" : "" };
   return `#/compare/episode?${new URLSearchParams(Object.entries(query).filter(([, value]) => value))}`;
 }

@@ -56,6 +56,7 @@ export async function comparedPage(main, { query, signal }) {
       ),
       heads(sides),
       h("p", { class: "parting", role: "note" }, words(sides, parted)),
+      query.get("repeats") === "all" && h("p", { class: "muted" }, "The numbers of this case are means over its repeats; these are the first ones."),
       facing,
       rounds(sides, 0, parted),
     ),

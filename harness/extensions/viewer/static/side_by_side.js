@@ -67,12 +67,15 @@ export function rounds(sides, from, parted) {
         { class: "versions-round" },
         h("h3", {}, to > round ? `Rounds ${round + 1} to ${to + 1}` : `Round ${round + 1}`),
         both
-          ? [
-              both.map((pair) =>
-                h("div", { class: "versions" }, pair.map((turn, i) => cell(turn, pair[1 - i], sides[i], parted))),
+          ? both.map((pair, row) =>
+              h(
+                "div",
+                { class: "versions" },
+                pair.map((turn, i) =>
+                  turn ? cell(turn, pair[1 - i], sides[i], parted) : h("p", { class: "muted" }, row === 0 && last[i] === round - 1 && "It was over."),
+                ),
               ),
-              last.map((end, i) => end === round - 1 && h("p", { class: "muted" }, said(sides[i].title), ": the episode was over.")),
-            ]
+            )
           : h("p", { class: "muted" }, "All turns are the same in both."),
       ),
     ),
@@ -88,7 +91,6 @@ function pairs([left, right]) {
 }
 
 function cell(turn, twin, { title, run, data }, parted) {
-  if (!turn) return h("div", { class: "version is-absent", role: "group", "aria-label": title });
   const same = twin !== null && did(turn) === did(twin);
   const first = turn.number === parted;
   const text = turn.calls.at(-1)?.text;
