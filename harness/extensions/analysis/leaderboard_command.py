@@ -30,6 +30,7 @@ from harness.extensions.analysis.amount import Amount
 from harness.extensions.analysis.leaderboard import Comparable, RunScores, grouped
 from harness.extensions.analysis.leaderboard import leaderboard as merge
 from harness.extensions.analysis.overall import overall
+from harness.extensions.analysis.pairs_table import all_pairs
 from harness.extensions.analysis.published_test import as_published
 from harness.extensions.analysis.run_pair import RunPart, add_sides, two_sides
 from harness.extensions.analysis.standings import Role, Standings, standings
@@ -185,6 +186,7 @@ def _print(
         show([*tables_named(tables, entries, options.table), origin], options.format, title, options.output)
         return
     shown = [overall(boards)] if len(boards) > 1 else []
+    shown += [all_pairs(boards)] if options.pairs else []
     for _, board, own in sections:
         several = [replace(table, title=_of(board.name, table.title)) for table in own]
         shown += [board.table(), *(several if len(sections) > 1 else own)]
@@ -361,6 +363,7 @@ def leaderboard_options(command: Parser) -> None:
     command.add_argument("runs", nargs="+", metavar="PATH", help="run folders, or folders of runs")
     text = "show floor and ceiling: policies, played now"
     command.add_argument("--with_baselines", action="store_true", help=text)
+    command.add_argument("--pairs", action="store_true", help="list the paired differences of all pairs of models")
     command.add_argument("--author", metavar="NAME", help="who publishes it (default: author in harness.yaml)")
     opt.add(command, "table", "output", *opt.TABLES)
 
