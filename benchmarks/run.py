@@ -19,6 +19,10 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     paired_intervals  how often 95 % intervals of a paired difference cover it
     tournament  standard errors of a difference between two players, with and without the same deals from both sides
     effects   how often intervals of main effects cover them, how often a factor without effect passes its test
+    components  how well variance components of crossed effects are estimated
+    sample_sizes  the power of a test with as many cases as `harness plan --detect` asks for
+    equivalence  the level and power of tests of equivalence
+    corrected  how often intervals of means that are corrected for a judge's errors cover them
     effects_speed  main effects of 800 conditions
     ratings   how often intervals of ratings cover the true strengths, in 1,000 tournaments each
     ratings_seats  the same where seats and deals matter
@@ -69,6 +73,7 @@ import panels
 import programs
 import ratings
 import reports
+import sample_sizes
 import sharded
 import silo
 import teams
@@ -403,6 +408,10 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "documents": lambda smoke: documents.questions(measured, smoke),
     "intervals": lambda smoke: intervals.coverage(20 if smoke else 2000),
     "tournament": lambda smoke: tournaments.luck(40 if smoke else 4000),
+    "components": lambda smoke: sample_sizes.components_covered(2 if smoke else 500),
+    "sample_sizes": lambda smoke: sample_sizes.power(4 if smoke else 1000),
+    "equivalence": lambda smoke: sample_sizes.level(10 if smoke else 2000),
+    "corrected": lambda smoke: sample_sizes.corrected_covered(5 if smoke else 1000),
     "paired_intervals": lambda smoke: intervals.paired_coverage(20 if smoke else 2000),
     "effects": lambda smoke: effects.coverage(20 if smoke else 2000),
     "ratings": lambda smoke: ratings.coverage(5 if smoke else 1_000),
