@@ -21,6 +21,10 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     deciding  which side `harness compare --until decided` calls better, and after how many pairs
     tournament  standard errors of a difference between two players, with and without the same deals from both sides
     effects   how often intervals of main effects cover them, how often a factor without effect passes its test
+    components  how well variance components of crossed effects are estimated
+    sample_sizes  the power of a test with as many cases as `harness plan --detect` asks for
+    equivalence  the level and power of tests of equivalence
+    corrected  how often intervals of means that are corrected for a judge's errors cover them
     effects_speed  main effects of 800 conditions
     ratings   how often intervals of ratings cover the true strengths, in 1,000 tournaments each
     ratings_seats  the same where seats and deals matter
@@ -73,6 +77,7 @@ import panels
 import programs
 import ratings
 import reports
+import sample_sizes
 import sharded
 import silo
 import stopping
@@ -410,6 +415,10 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "stopping": lambda smoke: stopping.coverage(5 if smoke else 2000, 100 if smoke else stopping.LONGEST),
     "deciding": lambda smoke: stopping.deciding(5 if smoke else 300, 100 if smoke else 500),
     "tournament": lambda smoke: tournaments.luck(40 if smoke else 4000),
+    "components": lambda smoke: sample_sizes.components_covered(2 if smoke else 500),
+    "sample_sizes": lambda smoke: sample_sizes.power(4 if smoke else 1000),
+    "equivalence": lambda smoke: sample_sizes.level(10 if smoke else 2000),
+    "corrected": lambda smoke: sample_sizes.corrected_covered(5 if smoke else 1000),
     "paired_intervals": lambda smoke: intervals.paired_coverage(20 if smoke else 2000),
     "effects": lambda smoke: effects.coverage(20 if smoke else 2000),
     "ratings": lambda smoke: ratings.coverage(5 if smoke else 1_000),

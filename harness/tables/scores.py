@@ -258,7 +258,7 @@ def aggregate(metric: Metric, scores: Sequence[EpisodeScore], name: str) -> Stat
     """The metric's own statistic of what the episodes have under `name`; nothing where they have nothing.
 
     Raises:
-        PluginError: if the metric fails.
+        PluginError: if the metric fails, or counts more observations than episodes, such as one for each agent.
         DataError: as `refuse_bare_shares`.
     """
     refuse_bare_shares(metric, scores, name)
@@ -282,6 +282,13 @@ def aggregate(metric: Metric, scores: Sequence[EpisodeScore], name: str) -> Stat
         raise PluginError(message, place=place, hint="Fix it, then `harness score RUN`: no episode is lost.") from error
     if not isinstance(statistic, Statistic):
         raise PluginError(f"{type(metric).__name__}.aggregate gives {statistic!r:.80}, not a Statistic")
+    if statistic.n > len(values):
+        what = f"{type(metric).__name__}.aggregate counts {statistic.n} observations in {len(values)} episodes"
+        hint = (
+            "Agents that share an episode share its history: they are one observation. Give `measure` their mean, and "
+            "`Statistic` the number of episodes at most."
+        )
+        raise PluginError(what, hint=hint)
     return statistic
 
 

@@ -255,6 +255,22 @@ def holm(pvalues: Sequence[float]) -> list[float]:
     return adjusted
 
 
+def benjamini_hochberg(pvalues: Sequence[float]) -> list[float]:
+    """Adjusted p-values in the order given: those below q have a false discovery rate of q (Benjamini and Hochberg,
+    1995); for independent tests, and those that are positively dependent.
+
+    Raises:
+        ValueError: for a p-value outside [0, 1].
+    """
+    if any(not 0 <= p <= 1 for p in pvalues):
+        raise ValueError("p-values lie in [0, 1]")
+    adjusted, least = [1.0] * len(pvalues), 1.0
+    for rank, index in reversed([*enumerate(sorted(range(len(pvalues)), key=pvalues.__getitem__), 1)]):
+        least = min(least, pvalues[index] * len(pvalues) / rank)
+        adjusted[index] = least
+    return adjusted
+
+
 def is_rounding(stderr: float, numbers: Sequence[float]) -> bool:
     """Whether what varies is only how numbers of this size are rounded: 0.3 − 0.1 and 0.4 − 0.2 are one difference."""
     return stderr <= 1e-14 * max(map(abs, numbers))

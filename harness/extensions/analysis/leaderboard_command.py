@@ -27,6 +27,7 @@ from harness.evaluation.stages import execute
 from harness.extensions.analysis.leaderboard import Comparable, RunScores, grouped
 from harness.extensions.analysis.leaderboard import leaderboard as merge
 from harness.extensions.analysis.overall import overall
+from harness.extensions.analysis.pairs_table import all_pairs
 from harness.extensions.analysis.section import Section
 from harness.extensions.analysis.standings import Role, Standings, standings
 from harness.extensions.analysis.table_names import tables_named
@@ -159,6 +160,7 @@ def _print(made: Leaderboard, options: argparse.Namespace) -> None:
         show([*tables_named(tables, entries, options.table), made.origin], options.format, title, options.output)
         return
     shown = [overall(boards)] if len(boards) > 1 else []
+    shown += [all_pairs(boards)] if options.pairs else []
     for section in sections:
         own, name = section.tables, section.board.name
         several = [replace(table, title=_of(name, table.title)) for table in own]
@@ -338,6 +340,7 @@ def leaderboard_options(command: Parser) -> None:
     command.add_argument("runs", nargs="+", metavar="PATH", help="run folders, or folders of runs")
     text = "show floor and ceiling: policies, played now"
     command.add_argument("--with_baselines", action="store_true", help=text)
+    command.add_argument("--pairs", action="store_true", help="list the paired differences of all pairs of models")
     command.add_argument("--author", metavar="NAME", help="who publishes it (default: author in harness.yaml)")
     command.add_argument("--verify", action="store_true", help="of a site: check every run as `harness verify` does")
     opt.add(command, "table", "output", *opt.TABLES, formats={SITE: "pages in the folder that --output names"})

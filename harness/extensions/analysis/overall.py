@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from harness.tables import SIMULATED, Cell, Column, HeadlineSpec, Row, Table
+from harness.tables import SIMULATED, Cell, Column, HeadlineSpec, Row, Table, stats
 
 from .leaderboard import listed
 from .standings import Role, Standing, Standings, best_of
@@ -87,7 +87,7 @@ def _average(boards: Sequence[Standings], cells: Mapping[str, Standing]) -> Cell
     """The mean over all benchmarks; no value where one is lacking, no interval where one has none."""
     values, below, above = list[float](), list[float | None](), list[float | None]()
     for board in boards:
-        ends, row = scale(board), cells.get(board.name)
+        ends, row = scale_of(board), cells.get(board.name)
         if isinstance(ends, str) or row is None or row.cell.value is None:
             return Cell(n=0)
         value, low, high = (share(x, ends) for x in (row.cell.value, row.cell.low, row.cell.high))
@@ -104,7 +104,7 @@ def _average(boards: Sequence[Standings], cells: Mapping[str, Standing]) -> Cell
     return Cell(mean, n=len(values), low=low, high=high, uses_ground_truth=simulated)
 
 
-def scale(board: Standings) -> tuple[float, float] | str:
+def scale_of(board: Standings) -> tuple[float, float] | str:
     """The numbers of floor and ceiling; if one is not known, or the ceiling is no better, what is lacking."""
     headline, ends = board.headline, dict[Role, float | None]()
     for row in board.rows:
@@ -149,10 +149,18 @@ def _notes(boards: Sequence[Standings], models: Rows, averaged: bool) -> Iterabl
             "as the end. The interval combines those of the benchmarks (Zou and Donner, 2008), and takes benchmarks, "
             "floors and ceilings as independent and fixed; there is none where a benchmark has none."
         )
-    elif lacking := [why for board in boards if isinstance(why := scale(board), str)]:
+    elif lacking := [why for board in boards if isinstance(why := scale_of(board), str)]:
         yield (
             f"No average: it runs from floor to ceiling of each benchmark, and {listed(lacking, '; ')}. "
             "`--with_baselines` plays those that headlines name."
+        )
+    pvalues = [pair.pvalue for board in boards for pair in board.pairs if pair.pvalue is not None]
+    if pvalues and len(boards) > 1:
+        holm, rate = (sum(p < 0.05 for p in adjusted(pvalues)) for adjusted in (stats.holm, stats.benjamini_hochberg))
+        yield (
+            f"The ranks of each benchmark are corrected for its own pairs of models. Of all {len(pvalues):,} tests of "
+            f"this page {holm:,} are significant after Holm's correction, {rate:,} at a false discovery rate of 5 % "
+            "(Benjamini and Hochberg, 1995); `--pairs` lists them."
         )
     if any(row.cell.uses_ground_truth for cells in models.values() for row in cells.values()):
         yield f"{SIMULATED} simulated: players knew the right answer and gave it with a declared probability."

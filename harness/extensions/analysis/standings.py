@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from harness.config.building import policy_name
-from harness.extensions.analysis import paired
 from harness.extensions.analysis.published_beside import other_episodes
 from harness.report.provenance import of_run
-from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, stats, text
+from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, text
 from harness.tables.cost import Prices, cost
 from harness.tables.notes import clusters_in_words
 from harness.tables.parse_share import ParseShare
@@ -31,9 +28,8 @@ from .leaderboard import (
     readers_in_words,
     shown_names,
 )
+from .model_pairs import ModelPair, ModelPairs, rank_notes, significant
 
-Episodes = Mapping[str, EpisodeScore]
-"""Id → episode."""
 Role = Literal["model", "floor", "ceiling", "published"]
 _BILLED: Final = {"input": "tokens_input", "output": "tokens_output"}
 _ROLES: Final[Mapping[Role, str]] = {"model": "", "floor": " (floor)", "ceiling": " (ceiling)", "published": ""}
@@ -114,6 +110,7 @@ class Standings:
         players: a row's model → whose it is.
         part: what of the benchmark was run, if it is known not to be all of it.
         by_readers: a row's model → from where to where its number lies if replies are read by other rules.
+        pairs: the tests of all pairs of models.
     """
 
     name: str
@@ -123,6 +120,7 @@ class Standings:
     players: Mapping[str, Player] = field(default_factory=dict)
     part: str | None = None
     by_readers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    pairs: Sequence[ModelPair] = ()
 
     def table(self) -> Table:
         """The standings as a table: rank, model, headline with its interval, counts, the metrics beside it, costs."""
@@ -216,7 +214,7 @@ def standings(
         raise ValueError("a run without a headline cannot be ranked")
     scores, prices, disputed = combined(runs)
     groups = _by_model(headline.readable(scores))
-    found = _significant(headline, groups)
+    found = significant(headline, groups)
     rows = _rows(headline, scores, prices)
     values = {row.model: row.cell.value for row in rows}
     ranked = [row for row in rows if row.cell.value is not None]
@@ -244,7 +242,8 @@ def standings(
     notes += otherwise
     notes += filter(None, [readers_in_words(runs)])
     notes += dict.fromkeys(note for run in runs for note in of_run(run.run))
-    return Standings(name or runs[0].spec, headline, rows, notes, players, by_readers=by_readers(runs))
+    shown = name or runs[0].spec
+    return Standings(shown, headline, rows, notes, players, by_readers=by_readers(runs), pairs=found.tests)
 
 
 def _is(model: str, policy: object) -> bool:
@@ -323,47 +322,6 @@ def _usd(scores: Sequence[EpisodeScore], prices: Prices, failed: int) -> float |
     return None if total.value is None else total.value / (total.n or 1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pairs:
-    """What the tests of all pairs of models came to.
-
-    Attributes:
-        worse: the pairs (worse, better) that differ significantly.
-        tested: how many pairs have a test.
-        clusters: for each pair how many clusters the two have in common.
-    """
-
-    worse: set[tuple[str, str]]
-    tested: int
-    clusters: Sequence[int]
-
-
-def _significant(headline: HeadlineSpec, models: Mapping[str, Episodes]) -> _Pairs:
-    """Test every pair at 0.05, after Holm's correction.
-
-    The episodes of a model are read once, not once a pair: 100 models are 4,950 pairs.
-    """
-    metric, cluster = headline.metric, headline.table.cluster
-    conditions = headline.table.aggregate == "mean_of_conditions"
-    sides: dict[str, dict[str, paired.CaseNumber]] = {}
-    for model, episodes in models.items():
-        seen = {
-            name: paired.one_side((score,), metric, cluster, conditions=conditions) for name, score in episodes.items()
-        }
-        sides[model] = {name: side for name, side in seen.items() if side is not None}
-    tested, clusters = list[tuple[tuple[str, str], float, float]](), list[int]()
-    for (a, first), (b, second) in itertools.combinations(sides.items(), 2):
-        strata = paired.differences((side, second[name]) for name, side in first.items() if name in second)
-        clusters.append(len({key for stratum in strata for key, _ in stratum}))
-        if (pvalue := paired.sign_flip(strata)) is not None:
-            mean = statistics.fmean(statistics.fmean(x for _, x in stratum) for stratum in strata)
-            tested.append(((a, b), mean, pvalue))
-    adjusted = stats.holm([pvalue for _, _, pvalue in tested])
-    significant = [(names, mean) for (names, mean, _), p in zip(tested, adjusted, strict=True) if p < 0.05]
-    worse = {(a, b) if (mean > 0) == (headline.better == "higher") else (b, a) for (a, b), mean in significant}
-    return _Pairs(worse, len(tested), clusters)
-
-
 def _ranks(model: str, values: Mapping[str, float | None], worse: set[tuple[str, str]]) -> tuple[int, int]:
     ranked = sum(value is not None for value in values.values())
     better = sum(low == model for low, _ in worse)
@@ -379,7 +337,7 @@ def best_of(headline: HeadlineSpec, rows: Iterable[Standing]) -> float | None:
 def _notes(
     headline: HeadlineSpec,
     rows: Sequence[Standing],
-    pairs: _Pairs,
+    pairs: ModelPairs,
     prices: Prices,
     scores: Sequence[EpisodeScore],
 ) -> Iterable[str]:
@@ -389,7 +347,7 @@ def _notes(
     )
     if not headline.declared:
         yield "The spec declares no `headline:`; its first metric stands for it."
-    yield from _rank_notes(pairs, "clusters" if _clustered(rows) else "cases")
+    yield from rank_notes(pairs, "clusters" if _clustered(rows) else "cases")
     ends = [role for role in ("floor", "ceiling") if any((row.end or row.role) == role for row in rows)]
     if ends:
         ranked = "ranked as runs of their own" if all(row.role == "model" for row in rows) else "not ranked"
@@ -411,34 +369,6 @@ def _notes(
     yield from _cost_notes(rows, prices, scores)
     if shown := _beside(headline, rows):
         yield f"Means over these episodes: {', '.join(headline_labels(headline)[name] for name in shown)}."
-
-
-def _rank_notes(pairs: _Pairs, what: str) -> Iterable[str]:
-    """How ranks come about, and where no difference could be significant: n clusters have no p below 2 / 2^n."""
-    tests, every, most = pairs.tested, len(pairs.clusters), max(pairs.clusters, default=0)
-    if not every:
-        return
-    if not tests:
-        yield f"Rank: no two models can be tested: they differ in no episode, or have fewer than two {what} in common."
-        return
-    count = f"{tests} of {every} pairs" if tests < every else "one pair" if every == 1 else f"all {every} pairs"
-    rest = "; the others cannot be tested" if tests < every else ""
-    yield (
-        "Rank: the ranks that a model may have, given which models differ significantly (exact sign-flip "
-        f"test, paired by episode, p < 0.05 after Holm's correction for {count} of models{rest})."
-    )
-    if tests * 2.0 ** (1 - most) >= 0.05:
-        needed = next(n for n in itertools.count(most + 1) if tests * 2.0 ** (1 - n) < 0.05)
-        corrected = f" after the correction for {tests} pairs" if tests > 1 else ""
-        yield (
-            f"Too few {what} to separate any two models: they have at most {most} in common, and {needed} must differ "
-            f"before p can be below 0.05{corrected}."
-        )
-    elif few := sum(0 < clusters < paired.MIN_PAIRS for clusters in pairs.clusters):
-        yield (
-            f"{few} of {every} pairs of models cannot be separated: they have fewer than {paired.MIN_PAIRS} {what} in "
-            "common, so p cannot be below 0.05."
-        )
 
 
 def _cost_notes(rows: Sequence[Standing], prices: Prices, scores: Iterable[EpisodeScore]) -> Iterable[str]:

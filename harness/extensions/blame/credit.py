@@ -8,11 +8,10 @@ import json
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Annotated, Any, ClassVar
 
 from harness import storage
@@ -31,7 +30,8 @@ from harness.plugins.parameters import PLUGIN, Keywords, Plugin
 from harness.runtime.options import Options
 from harness.runtime.session import session
 from harness.tables import EpisodeScore, HeadlineSpec
-from harness.tables.stats import t_quantile
+from harness.tables.scores import cluster_of
+from harness.tables.stats import clustered, t_quantile
 
 from .blame_tables import of_episodes
 from .blame_verdict import Search, shares
@@ -256,19 +256,22 @@ def _why_none(metric: CreditMetric, known: Credits, score: EpisodeScore, of: str
 
 
 def _by_agent(name: str, known: Credits, scores: Iterable[EpisodeScore]) -> Iterator[str]:
-    """A line for each agent, those of the highest credit first: its mean, and a 95 % t interval."""
-    credits: dict[str, list[float]] = {}
+    """A line for each agent, those of the highest credit first: its mean, and a 95 % t interval. Repeats of a case are
+    one observation."""
+    credits: dict[str, list[tuple[Hashable, float]]] = {}
     for score in scores:
         for agent, value in (known[score.id][1] or {}).items():
-            credits.setdefault(agent, []).append(value)
-    ordered = sorted(credits.items(), key=lambda item: -fmean(item[1]))
+            credits.setdefault(agent, []).append((cluster_of(score, ()), value))
+    means = {agent: clustered([own]) for agent, own in credits.items()}
+    ordered = sorted(means.items(), key=lambda item: -(item[1].value or 0.0))
     width = max((len(agent) for agent, _ in ordered), default=0)
     for agent, own in ordered[:_MAX_SHOWN]:
         spread = ""
-        if len(own) > 1 and any(own):
-            half = t_quantile(len(own) - 1) * stdev(own) / math.sqrt(len(own))
-            spread = f"  [{fmean(own) - half:.3f}, {fmean(own) + half:.3f}]"
-        yield f"{name} of {agent.ljust(width)}  {fmean(own):7.3f}{spread}  {of_episodes(len(own))}"
+        mean = own.value or 0.0
+        if own.stderr is not None and any(value for _, value in credits[agent]):
+            half = t_quantile(own.df) * own.stderr
+            spread = f"  [{mean - half:.3f}, {mean + half:.3f}]"
+        yield f"{name} of {agent.ljust(width)}  {mean:7.3f}{spread}  {of_episodes(own.n)}"
     if len(ordered) > _MAX_SHOWN:
         yield f"{name}: {len(ordered) - _MAX_SHOWN} more agents, in {FILE}"
 

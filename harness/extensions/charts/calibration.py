@@ -7,7 +7,7 @@ distance between a bin's accuracy and its mean confidence (Guo et al., 2017, eq.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,8 @@ from harness.extensions.panels.panels import Panel, candidate
 from harness.extensions.panels.questions import is_right, score_of
 from harness.storage import finished_episodes
 from harness.tables import text
-from harness.tables.stats import wilson
+from harness.tables.scores import cluster_of
+from harness.tables.stats import interval
 
 from .chart import Chart
 from .sources import ChartOptions, ChartRun, Material
@@ -36,16 +37,22 @@ _MIN_ANSWERS = 5
 
 
 class _Bins:
-    """Counts of one series: answers, their confidences' sum, right ones, bin by bin."""
+    """Counts of one series: answers, their confidences' sum, right ones, bin by bin.
+
+    Agents of an episode hear each other, and repeats have the same question: `observed` has whether each answer is
+    right with what it is one observation with.
+    """
 
     def __init__(self) -> None:
         self.n, self.stated, self.right = [0] * BINS, [0.0] * BINS, [0] * BINS
+        self.observed: list[list[tuple[Hashable, float]]] = [[] for _ in range(BINS)]
 
-    def add(self, stated: float, right: bool) -> None:
+    def add(self, stated: float, right: bool, cluster: Hashable) -> None:
         i = min(BINS - 1, int(stated * BINS))
         self.n[i] += 1
         self.stated[i] += stated
         self.right[i] += right
+        self.observed[i].append((cluster, float(right)))
 
     @property
     def error(self) -> float:
@@ -72,11 +79,13 @@ def calibration(material: Material, choice: ChartOptions) -> Chart:
     series: dict[str, _Bins] = {}
     scored = iter(material.scores)
     for i, source in enumerate(material.sources):
+        together = source.run.headline.table.cluster if source.run.headline else ()
         scores = {own.id: shown for own, shown in zip(source.run.scores, scored, strict=False)}
         for episode, agent, number, right in _answers(source) if stated[i] else ():
             if (score := scores.get(episode)) is not None:
                 value = agent if by == "agent" else text(score.labels.get(by))
-                series.setdefault(value, _Bins()).add(number, right)
+                cluster = (score.model, *cluster_of(score, together))
+                series.setdefault(value, _Bins()).add(number, right, cluster)
     if not series:
         raise DataError("no calibration: no finished episode has an answer with a confidence")
     names = {value: value if by in ("model", "agent") else material.shown(value) for value in series}
@@ -89,7 +98,7 @@ def calibration(material: Material, choice: ChartOptions) -> Chart:
         for i, bins in enumerate(series.values()):
             how = look(i)
             points = list(bins.filled())
-            ends = [wilson(bins.right[b], bins.n[b]) or (y, y) for b, _, y, _ in points]
+            ends = [interval([bins.observed[b]], (0, 1)) or (y, y) for b, _, y, _ in points]
             reach = [[max(0.0, y - low) for (_, _, y, _), (low, _) in zip(points, ends, strict=True)],
                      [max(0.0, high - y) for (_, _, y, _), (_, high) in zip(points, ends, strict=True)]]  # fmt: skip
             shown.append(f"{cuts[i]} (ECE {bins.error:.2f})")
@@ -109,14 +118,14 @@ def calibration(material: Material, choice: ChartOptions) -> Chart:
         "calibration",
         "Stated confidence and right answers",
         f"Share of right answers against stated confidence, by {material.shown(by)}, in {BINS} bins; points on the "
-        "dashed line are calibrated, points below it overconfident. Bars are 95 % Wilson intervals; below "
-        "stand the answers a bin. "
+        "dashed line are calibrated, points below it overconfident. Bars are 95 % intervals, with the "
+        "answers of a case as one observation; below stand the answers a bin. "
         "Expected calibration error: "
         + ", ".join(f"{label(names[value])} {bins.error:.3f}" for value, bins in series.items())
         + ".",
-        (material.shown(by), "confidence from", "to", "mean confidence", "share right", "answers"),
+        (material.shown(by), "confidence from", "to", "mean confidence", "share right", "answers", "observations"),
         tuple(
-            (names[value], b / BINS, (b + 1) / BINS, x, y, n)
+            (names[value], b / BINS, (b + 1) / BINS, x, y, n, len({cluster for cluster, _ in bins.observed[b]}))
             for value, bins in series.items()
             for b, x, y, n in bins.filled()
         ),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from harness.api.errors import DataError
 from harness.evaluation.run import Run
 from harness.extensions.analysis.leaderboard import RunScores
-from harness.extensions.analysis.overall import scale, share
+from harness.extensions.analysis.overall import scale_of, share
 from harness.extensions.analysis.section import Section
 from harness.extensions.analysis.standings import Standing
 from harness.extensions.submissions.check import Verification
@@ -78,7 +78,7 @@ class BoardPart:
     def of(cls, section: Section) -> BoardPart:
         """The part for comparable runs."""
         table, board = section.board.table(), section.board
-        texts, ends = grid(table), scale(board)
+        texts, ends = grid(table), scale_of(board)
         cells = [row.cell for row in board.rows]
         numbers = [x for cell in cells for x in (cell.value, cell.low, cell.high)]
         bounds = board.headline.metrics[board.headline.metric].bounds

@@ -57,7 +57,12 @@ class Design:
 
 
 def design(
-    scores: Iterable[EpisodeScore], metric: str, cluster: Sequence[str] = (), factors: Sequence[str] = ()
+    scores: Iterable[EpisodeScore],
+    metric: str,
+    cluster: Sequence[str] = (),
+    factors: Sequence[str] = (),
+    *,
+    intervals: bool = True,
 ) -> Design:
     """The components of the episodes' numbers.
 
@@ -70,6 +75,7 @@ def design(
         metric: its name. Numbers of a ratio are the linear ones of each condition.
         cluster: which episodes are one observation, as in tables.
         factors: further labels whose values are random effects.
+        intervals: whether to compute them.
     """
     used = [score for score in scores if score.number(metric) is not None]
     swept = _swept(used)
@@ -94,7 +100,7 @@ def design(
         {*together}
     ):
         levels[" × ".join((CASE, *factors))] = together
-    found = components(values, keys, levels, units) if kept else None
+    found = components(values, keys, levels, units, intervals=intervals) if kept else None
     blocks = len({*zip(keys, units, *(levels[factor] for factor in factors), strict=True)})
     models = len({score.model for score in kept})
     return Design(found, len({*units}), len(kept) / max(1, blocks), models, len({key[1] for key in keys}))  # type: ignore[index]

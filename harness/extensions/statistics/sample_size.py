@@ -71,7 +71,7 @@ def worst(width: float) -> Spread:
 
 def of_scores(scores: Iterable[EpisodeScore], metric: str, cluster: Sequence[str] = ()) -> Spread | None:
     """By finished runs; None if they do not say. Cases of several models say what these have in common."""
-    one = design(scores, metric, cluster)
+    one = design(scores, metric, cluster, intervals=False)
     if one.found is None:
         return None
     own = one.found.variance("case × model")

@@ -46,6 +46,14 @@ def test_every_kind_is_a_valid_svg_that_names_its_axes(
     assert "\u202e" not in files[0].read_text("utf-8")
 
 
+def test_answers_of_a_case_are_one_observation_of_calibration(runs: Path) -> None:
+    loaded = material([harness.load_run(runs / "panel")])
+    rows = chart("calibration", loaded, ChartOptions()).rows
+    cases = len({score.case for score in loaded.scores})
+    answers, observations = zip(*(row[-2:] for row in rows), strict=True)
+    assert sum(answers) > cases >= max(observations)
+
+
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("suffix", ["pdf", "png"])
 def test_papers_get_pdf_and_slides_png(

@@ -1,0 +1,85 @@
+"""A group that shares a history is one observation: nothing counts its agents, or repeats, as independent."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.api import CorpusMetric, Episode, Metric, RatioMetric, Statistic
+from harness.api.errors import PluginError
+from harness.tables import CorpusRecord, EpisodeScore, TableSpec, build
+
+
+class OfAgents(CorpusMetric):
+    """Each agent's number, as if agents of one episode were independent."""
+
+    def measure(self, episode: Episode) -> Any:
+        return None
+
+    def aggregate(self, numbers: Sequence[Any]) -> Statistic:
+        agents = [x for record in numbers for x in record]
+        return Statistic(statistics.fmean(agents), statistics.stdev(agents) / len(agents) ** 0.5, len(agents))
+
+
+class Shares(RatioMetric):
+    """The share of agents that agree, of all agents of all episodes."""
+
+    bounds = (0, 1)
+
+    def parts(self, episode: Episode) -> tuple[float, float] | None:
+        return None
+
+
+class Number(Metric):
+    bounds = (0, 1)
+
+    def measure(self, episode: Episode) -> float | None:
+        return None
+
+
+TABLE = {"title": "T", "rows": "model", "metrics": "x", "aggregate": "pooled", "uncertainty": "interval"}
+
+
+def test_a_number_a_agent_is_refused() -> None:
+    scores = [EpisodeScore(f"c/{i}/0", "c", {"model": "m"}, {"x": CorpusRecord([0.0, 1.0, i])}) for i in range(4)]
+    with pytest.raises(PluginError, match="counts 12 observations in 4 episodes") as error:
+        build(TableSpec.parse(TABLE), scores, {"x": OfAgents()})
+    assert "share its history: they are one observation" in str(error.value.hint)
+
+
+@given(st.lists(st.integers(0, 5), min_size=4, max_size=10), st.sampled_from([10, 1000]))
+def test_more_agents_add_no_certainty(agreeing: list[int], factor: int) -> None:
+    """Of five agents k agree; of 50 in the same societies 10 k."""
+
+    def cell(times: int) -> tuple[float | None, float | None, int | None]:
+        scores = [
+            EpisodeScore(f"c/{i}/0", "c", {"model": "m"}, {"x": (float(k * times), 5.0 * times)})
+            for i, k in enumerate(agreeing)
+        ]
+        found = build(TableSpec.parse(TABLE), scores, {"x": Shares()}).rows[0].cells[0]
+        return found.low, found.high, found.n
+
+    assert cell(1) == pytest.approx(cell(factor))
+
+
+@given(st.lists(st.integers(0, 1), min_size=4, max_size=10), st.integers(2, 6))
+def test_more_repeats_with_the_same_numbers_add_no_certainty(solved: list[int], repeats: int) -> None:
+    def cell(times: int) -> tuple[float | None, float | None]:
+        scores = [
+            EpisodeScore(f"c/{i}/{k}", "c", {"model": "m"}, {"x": float(x)})
+            for i, x in enumerate(solved)
+            for k in range(times)
+        ]
+        found = build(TableSpec.parse(TABLE), scores, {"x": Number()}).rows[0].cells[0]
+        return found.low, found.high
+
+    (low, high), (again_low, again_high) = cell(1), cell(repeats)
+    if 0 < sum(solved) < len(solved):
+        assert again_high - again_low >= 0.9 * (high - low)
+    else:
+        assert (again_low, again_high) == pytest.approx((low, high))
