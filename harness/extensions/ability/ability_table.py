@@ -19,7 +19,7 @@ from harness.tables.table import Cell, Column, Table
 
 from .curve import Observed, Posterior, Threshold
 
-WITHIN: Final = 1.3
+WITHIN: Final = 1.5
 """By default `--adaptive` stops where the upper end of an interval is at most so many times the lower one."""
 _BESIDE: Final = {
     "columns": "its columns are statistics; name labels in rows",
@@ -243,6 +243,8 @@ def first_ability(tables: Iterable[TableSpec]) -> TableSpec | None:
 
 def of_models(table: TableSpec, scores: Sequence[EpisodeScore]) -> dict[str, Curve]:
     """Model → its curve over all its episodes that the table is about, whatever rows divide them."""
+    for key in table.added:
+        scores = [replace(score, labels=key.relabelled(score.labels)) for score in scores]
     selected = [score for score in scores if meets(score.labels, table.where)]
     whole = replace(table, rows=("model",))
     return {curve.key[0]: curve for curve in curves(whole, selected)}
@@ -326,7 +328,7 @@ def _notes(
 
 def about(table: TableSpec, kind: Ability) -> str:
     """What the number is, as a sentence."""
-    metric = table.cells[0]
+    metric = table.labels.get(table.cells[0], table.cells[0])
     solved = f"{metric} of at least {kind.solved_from:g}" if kind.solved_from is not None else metric
     share = f"half-way between {100 * kind.floor:g} % (chance) and 100 %" if kind.floor else "50 %"
     return (
