@@ -167,16 +167,17 @@ class Curve:
     @property
     def cell(self) -> Cell:
         """The size as a table shows it: never beyond the sizes there are."""
-        informed = any(score.uses_ground_truth for score in self.scores)
-        counts = {
-            "n": len(self.observed),
-            "failed": sum(score.failed for score in self.scores),
-            "missing": sum(not score.failed for score in self.scores) - len(self.observed),
-        }
+        failed = sum(score.failed for score in self.scores)
+        counted = Cell(
+            n=len(self.observed),
+            failed=failed,
+            missing=len(self.scores) - failed - len(self.observed),
+            uses_ground_truth=any(score.uses_ground_truth for score in self.scores),
+        )
         if (found := self.threshold) is None:
-            return Cell(**counts, uses_ground_truth=informed)
+            return counted
         value, low, high = found.within
-        return Cell(value, low=low, high=high, beyond=found.beyond, uses_ground_truth=informed, **counts)
+        return replace(counted, value=value, low=low, high=high, beyond=found.beyond)
 
     @property
     def misfit(self) -> float:
