@@ -31,6 +31,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     ratings_bootstrap  the same of a bootstrap over games
     pairings  pairings by expected information beside a round robin of as many games
     ratings_speed  ratings of 20 contestants after 10,000 games
+    ability   the size solved by half: error, coverage, and the share of a grid that --adaptive plays
     panels    methods that combine answers, with simulated players, from start to tables
     discussion  CPU time per model call with the mock engine when ten seats discuss for 10 and 40 rounds
     teams     CPU time per model call with the mock engine in teams of 8 and 64 seats, and of 10 and 40 rounds
@@ -63,6 +64,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import ability
 import cluster
 import documents
 import effects
@@ -426,6 +428,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "ratings_bootstrap": lambda smoke: ratings.bootstrap(2 if smoke else 150, 20 if smoke else 200),
     "pairings": lambda smoke: pairings.pairings(2 if smoke else 200),
     "ratings_speed": lambda smoke: ratings.speed(500 if smoke else 10_000),
+    "ability": lambda smoke: ability.coverage(2 if smoke else 1_000),
     "effects_speed": lambda smoke: effects.speed(2_000 if smoke else 100_000),
     "panels": lambda smoke: panels.methods(measured, smoke),
     "discussion": lambda smoke: panels.discussions(measured, __file__, smoke),

@@ -19,7 +19,7 @@ from harness.tables.table import Cell, Column, Table
 
 from .curve import Observed, Posterior, Threshold
 
-WITHIN: Final = 1.3
+WITHIN: Final = 1.5
 """By default `--adaptive` stops where the upper end of an interval is at most so many times the lower one."""
 _BESIDE: Final = {
     "columns": "its columns are statistics; name labels in rows",
@@ -167,16 +167,17 @@ class Curve:
     @property
     def cell(self) -> Cell:
         """The size as a table shows it: never beyond the sizes there are."""
-        informed = any(score.uses_ground_truth for score in self.scores)
-        counts = {
-            "n": len(self.observed),
-            "failed": sum(score.failed for score in self.scores),
-            "missing": sum(not score.failed for score in self.scores) - len(self.observed),
-        }
+        failed = sum(score.failed for score in self.scores)
+        counted = Cell(
+            n=len(self.observed),
+            failed=failed,
+            missing=len(self.scores) - failed - len(self.observed),
+            uses_ground_truth=any(score.uses_ground_truth for score in self.scores),
+        )
         if (found := self.threshold) is None:
-            return Cell(**counts, uses_ground_truth=informed)
+            return counted
         value, low, high = found.within
-        return Cell(value, low=low, high=high, beyond=found.beyond, uses_ground_truth=informed, **counts)
+        return replace(counted, value=value, low=low, high=high, beyond=found.beyond)
 
     @property
     def misfit(self) -> float:
@@ -243,6 +244,8 @@ def first_ability(tables: Iterable[TableSpec]) -> TableSpec | None:
 
 def of_models(table: TableSpec, scores: Sequence[EpisodeScore]) -> dict[str, Curve]:
     """Model → its curve over all its episodes that the table is about, whatever rows divide them."""
+    for key in table.added:
+        scores = [replace(score, labels=key.relabelled(score.labels)) for score in scores]
     selected = [score for score in scores if meets(score.labels, table.where)]
     whole = replace(table, rows=("model",))
     return {curve.key[0]: curve for curve in curves(whole, selected)}
@@ -326,7 +329,7 @@ def _notes(
 
 def about(table: TableSpec, kind: Ability) -> str:
     """What the number is, as a sentence."""
-    metric = table.cells[0]
+    metric = table.labels.get(table.cells[0], table.cells[0])
     solved = f"{metric} of at least {kind.solved_from:g}" if kind.solved_from is not None else metric
     share = f"half-way between {100 * kind.floor:g} % (chance) and 100 %" if kind.floor else "50 %"
     return (

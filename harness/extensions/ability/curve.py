@@ -49,7 +49,7 @@ class _Grid:
     log_share: Array
     log_rest: Array
     half: Array
-    order: Array
+    order: Any  # of the points, by `half`
     log_prior: Array
 
 
@@ -59,7 +59,8 @@ def _shares(sizes: Sequence[float], floor: float, location: Array, slope: Array,
 
     logs = np.log(np.asarray(sizes, float))[:, None]
     share = floor + (1 - floor) * (1 - lapse) / (1 + np.exp(slope * (logs - location)))
-    return np.clip(share, 1e-12, 1 - 1e-12)
+    clipped: Array = np.clip(share, 1e-12, 1 - 1e-12)
+    return clipped
 
 
 @functools.lru_cache(maxsize=64)
@@ -163,7 +164,8 @@ class Posterior:
 
     def threshold(self) -> Threshold:
         """The size at which half is solved."""
-        return Threshold(*self.quantiles(0.5, 0.025, 0.975), self.levels[0], self.levels[-1])
+        value, low, high = self.quantiles(0.5, 0.025, 0.975)
+        return Threshold(value, low, high, self.levels[0], self.levels[-1])
 
     def expected_variances(self) -> list[float]:
         """For each size the variance of the log size solved by half that is expected after one more episode there."""
@@ -172,8 +174,8 @@ class Posterior:
         weights, half, share = self.weights, self._grid.half, self._grid.share
         moments = np.stack([weights, weights * half, weights * half**2])
         solved = share @ moments.T  # sizes × moments
-        parts = (solved, moments.sum(axis=1) - solved)
-        expected = sum(part[:, 2] - part[:, 1] ** 2 / np.maximum(part[:, 0], 1e-300) for part in parts)
+        failed = moments.sum(axis=1) - solved
+        expected: Array = _spread(solved) + _spread(failed)
         return [float(x) for x in expected]
 
     def expecting(self, level: int) -> Posterior:
@@ -182,6 +184,13 @@ class Posterior:
         one._log, share = self._log, float(self._grid.share[level] @ self.weights)
         one.count(level, share, 1 - share)
         return one
+
+
+def _spread(moments: Array) -> Array:
+    """Of each row (weight, weighted sum, weighted sum of squares) the variance times the weight."""
+    weight, first, second = moments.T
+    spread: Array = second - first**2 / weight.clip(min=1e-300)
+    return spread
 
 
 class Threshold(NamedTuple):

@@ -18,6 +18,7 @@ from harness.tables.scores import cluster_of
 from harness.tables.spent import usd_an_episode, usd_digits
 from harness.tables.table import words_of
 
+from .half_column import HALF, HalfColumn, uneven, why_hidden, without_headline
 from .leaderboard import (
     RunScores,
     by_readers,
@@ -109,6 +110,8 @@ class Standings:
         notes: what a reader must know beside it.
         players: a row's model → whose it is.
         part: what of the benchmark was run, if it is known not to be all of it.
+        half: the column of the size solved by half, if its spec says by what tasks grow.
+        halves: a row's model → that size.
         by_readers: a row's model → from where to where its number lies if replies are read by other rules.
         pairs: the tests of all pairs of models.
     """
@@ -121,6 +124,8 @@ class Standings:
     part: str | None = None
     by_readers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     pairs: Sequence[ModelPair] = ()
+    half: HalfColumn | None = None
+    halves: Mapping[str, Cell] = field(default_factory=dict)
 
     def table(self) -> Table:
         """The standings as a table: rank, model, headline with its interval, counts, the metrics beside it, costs."""
@@ -133,6 +138,7 @@ class Standings:
         has_reads = any(row.read is not None for row in self.rows)
         columns = [
             Column({"metric": metric}, (headline.title,), metric),
+            *([self.half.column] if self.half else []),
             *([Column({"metric": "read"}, ("read",), "read", form="share")] if has_reads else []),
             *(Column({"metric": name}, (name,), name, form="count") for name in counts),
             *(Column({"metric": name}, (labels.get(name, name),), name) for name in beside),
@@ -145,6 +151,7 @@ class Standings:
                 (row.rank, row.model + _ROLES[row.end or row.role]),
                 (
                     replace(row.cell, best=row.role == "model" and best is not None and row.cell.value == best),
+                    *([self.halves.get(row.model, Cell(n=None))] if self.half else []),
                     *([_plain(row, row.read)] if has_reads else []),
                     *(_plain(row, row.count(name)) for name in counts),
                     *(row.beside.get(name, Cell(n=None)) for name in beside),
@@ -161,8 +168,8 @@ class Standings:
             columns=tuple(columns),
             rows=tuple(rows),
             row_names=("Rank", "Model"),
-            error={metric: "interval"},
-            digits={metric: headline.digits, "usd": _usd_digits(self.rows)},
+            error={metric: "interval", HALF: "interval"},
+            digits={metric: headline.digits, HALF: 1, "usd": _usd_digits(self.rows)},
             unit={metric: headline.table.unit} if isinstance(headline.table.unit, str) else None,
             notes=tuple(self.notes),
         )
@@ -212,7 +219,10 @@ def standings(
     headline = runs[0].headline
     if headline is None:
         raise ValueError("a run without a headline cannot be ranked")
-    scores, prices, disputed = combined(runs)
+    every, prices, disputed = combined(runs)
+    chosen, half = uneven(runs), HalfColumn.of(runs[0].tables)
+    scores = without_headline(every, chosen, headline)
+    halves = {} if half is None else half.cells(every)
     groups = _by_model(headline.readable(scores))
     found = significant(headline, groups)
     rows = _rows(headline, scores, prices)
@@ -228,11 +238,13 @@ def standings(
         same = [name for name, player in players.items() if player.sampling is None and player.model in run.models]
         rows = [replace(row, end=role) if row.model in same else row for row in rows]
         rows += [replace(row, role=role) for row in ([] if same else _rows(headline, run.scores, {}))]
+        halves = {**({} if half is None else half.cells(run.scores)), **halves}
     figures, otherwise = _published(headline, runs, published)
     rows += [row for row, _ in figures]
     sign = -1 if headline.better == "higher" else 1
     rows.sort(key=lambda row: (row.cell.value is None, sign * (row.cell.value or 0), row.ranks or (0, 0), row.model))
     notes = [*_notes(headline, rows, found, prices, scores), *headline.unread(scores).values()]
+    notes += [*([half.note] if half else []), *why_hidden(chosen, headline)]
     if pooled := pooled_conditions(runs, headline):
         notes.insert(1, pooled)
     notes += filter(None, (disputed, differences(runs)))
@@ -242,8 +254,17 @@ def standings(
     notes += otherwise
     notes += filter(None, [readers_in_words(runs)])
     notes += dict.fromkeys(note for run in runs for note in of_run(run.run))
-    shown = name or runs[0].spec
-    return Standings(shown, headline, rows, notes, players, by_readers=by_readers(runs), pairs=found.tests)
+    return Standings(
+        name or runs[0].spec,
+        headline,
+        rows,
+        notes,
+        players,
+        by_readers=by_readers(runs),
+        pairs=found.tests,
+        half=half,
+        halves=halves,
+    )
 
 
 def _is(model: str, policy: object) -> bool:
