@@ -23,7 +23,7 @@ from harness.runtime.used_extensions import extensions_of
 from harness.storage.plugin_errors import describe
 from harness.tables import Cell
 
-from .conformity import broken, leaked
+from .conformity import broken, counted, leaked
 from .killed_run import KilledRun
 from .trial import PLAYERS, Confinement, Player, Rehearsal, digests, finished, options_of, plan_of, play
 
@@ -214,7 +214,7 @@ class _Trial:
             if failed := run.failed:
                 why = f"{len(failed)} of {len(run.scores)} episodes of {run.meta['model']} failed"
                 raise _FailedError(f"{why}: {failed[0].error}")
-            players.append(f"{run.meta['model']} {len(run.scores)} episodes")
+            players.append(f"{run.meta['model']} {counted(len(run.scores), 'episode')}")
         if not self.runs:
             raise _FailedError(self.unready or _NO_PLAYER)
         note = f"; no model: {self.unready}" if self.unready else ""
@@ -279,6 +279,8 @@ class _Trial:
             confinement=asdict(benchmark.confinement),
         ).run()
         there = finished(folder)
+        if there == len(first.scores):
+            raise _FailedError("every episode was finished when it was killed: play more cases")
         model = Rehearsal()
         plan = self.plan(player, model)
         assert plan is not None, "it has played"
@@ -300,10 +302,9 @@ class _Trial:
         self.done.cost = {"episodes": figures.episodes}
         self.done.cost |= {name: round(number / max(figures.episodes, 1), 1) for name, number in each.items()}
         cost = self.done.cost
-        return (
-            f"{figures.episodes:,} episodes of about {cost['calls']:,g} calls, {cost['input_tokens']:,.0f} input and "
-            f"at most {cost['output_tokens']:,.0f} output tokens each"
-        )
+        what = f"{counted(figures.episodes, 'episode')} of about {counted(cost['calls'], 'call')}"
+        tokens = f"{cost['input_tokens']:,.0f} input and at most {cost['output_tokens']:,.0f} output tokens"
+        return f"{what}, {tokens} each"
 
 
 def _refuse_other(one: Run, two: Run, gives: str) -> None:

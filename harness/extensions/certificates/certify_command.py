@@ -30,7 +30,7 @@ def options(command: Parser) -> None:
     command.add_argument("benchmark", metavar="SPEC | PACKAGE", help=text)
     text = "the folder for harness-card.json and harness-badge.svg (default: the working directory)"
     command.add_argument("-o", "--output", metavar="FOLDER", default=".", help=text)
-    opt.add(command, "set", "limit", "seed", "repeats", "allow_code_execution", "sandbox")
+    opt.add(command, "set", "limit", "seed", "repeats", "data_dir", "allow_code_execution", "sandbox")
 
 
 def certify(options: argparse.Namespace) -> int:
@@ -54,7 +54,7 @@ def _benchmark(name: str, project: Project, options: argparse.Namespace) -> Benc
     return Benchmark(
         name=name,
         project=project,
-        overrides=options.overrides,
+        overrides=[*options.overrides, *([f"task.data_dir={options.data_dir}"] if options.data_dir else [])],
         limit=options.limit,
         seed=options.seed,
         repeats=options.repeats,

@@ -47,7 +47,7 @@ def broken(plan: Plan) -> tuple[list[str], str]:
     for name, metric in metrics.items():
         found += [f"{name}: {one}" for one in _tried(conformance.check_metric, metric)]
     counts = ((tasks, "task"), (pairs, "protocol"), (channels, "channel"), (metrics, "metric"))
-    return list(dict.fromkeys(found)), ", ".join(_counted(len(some), what) for some, what in counts if some)
+    return list(dict.fromkeys(found)), ", ".join(counted(len(some), what) for some, what in counts if some)
 
 
 def leaked(plan: Plan) -> tuple[list[str], str]:
@@ -64,7 +64,7 @@ def leaked(plan: Plan) -> tuple[list[str], str]:
             *leaks.in_first_turns(task, _first_turns(condition.protocol, task, some)),
         ]
         found += [f"{type(task).__name__}: {place}" for place in places]
-    return list(dict.fromkeys(found)), f"{_counted(cases, 'case')} of {_counted(len(conditions), 'task')}"
+    return list(dict.fromkeys(found)), f"{counted(cases, 'case')} of {counted(len(conditions), 'task')}"
 
 
 def _different(plan: Plan) -> list[Condition]:
@@ -108,5 +108,10 @@ def _tried(check: Callable[..., list[str]], *arguments: Any) -> list[str]:
             return [describe(error)]
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def counted(number: float, what: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "task"), counted(1200, "task")
+    ('1 task', '1,200 tasks')
+    """
+    return f"{number:,.12g} {what}{'' if number == 1 else 's'}"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from harness.api import Completion, Episode, Move, Outcome
 from harness.api.errors import PluginError
 from harness.config import project
+from harness.extensions.yaml_tasks.conformance import check_metric
 
 BUILTIN = project.builtin()
 P2P = {
@@ -218,3 +219,7 @@ def test_a_quantile_of_runs_is_numpys(numbers: list[float], quantile: float) -> 
     statistic = BUILTIN.load("metrics", "silo/context")(quantile=quantile).aggregate(numbers)
     assert statistic.value == pytest.approx(float(numpy.quantile(numbers, quantile)), abs=1e-9)
     assert (statistic.stderr, statistic.n) == (None, len(numbers))
+
+
+def test_a_quantile_of_no_runs_has_no_value() -> None:
+    assert check_metric(BUILTIN.load("metrics", "silo/context")(quantile=0.5)) == []
