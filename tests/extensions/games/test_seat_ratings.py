@@ -5,16 +5,22 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy
 import pytest
 
+from harness.config import spec
+from harness.config.project import builtin
+from harness.config.proposals import complete
 from harness.extensions.games.tournaments.cycles import alpha_rank
 from harness.extensions.games.tournaments.ratings_model import ELO
 from harness.tables import CorpusRecord, EpisodeScore, Table, TableSpec, build
 from tests.extensions.games.test_table_ratings import METRICS, shown
+from tests.extensions.games.test_tournaments import data
 
 TRUE = {"A": 1.0, "B": 1 / 3, "C": -1 / 3, "D": -1.0}
 
@@ -135,3 +141,32 @@ def test_wins_that_go_round_are_said_with_alpha_rank() -> None:
     assert "(A, B, C: each won more than half against the next)" in note
     assert "33 %" in note or "32 %" in note
     assert not [note for note in made(tournament(1, deals=40)).notes if note.startswith("Wins go round")]
+
+
+def test_a_tournament_of_several_games_has_ratings_of_each_and_over_all_by_default() -> None:
+    written = data(matrix={"stake": [1, 9]})
+    written["task"] = {**written["task"], "draw": {"stake": "${stake}"}}
+    tables = complete(spec.parse(written, builtin()), builtin()).tables
+    rated = [(table["title"], table.get("rows")) for table in tables if table.get("kind") == "rating"]
+    assert rated == [
+        ("dice: ratings", ["stake"]),
+        ("dice: ratings over all of stake, with equal weights", None),
+    ]
+    one = complete(spec.parse(data(), builtin()), builtin()).tables
+    assert [table.get("rows") for table in one if table.get("kind") == "rating"] == [None]
+
+
+def test_intervals_over_games_of_unequal_size_are_those_of_what_the_smaller_one_says() -> None:
+    """With equal weights the error of the mean of two games is mostly that of the smaller one, with luck or without."""
+    many, few = (
+        [replace(score, id=f"{score.condition}/{game}-{score.case}/0") for score in tournament(2, deals=n, game=game)]
+        for n, game in ((40, "go"), (5, "chess"))
+    )
+    for luck in (True, False):
+        alone, both, large = (
+            made(scores, **({} if luck else {"seats": False})).rows for scores in (few, [*many, *few], many)
+        )
+        widths = [
+            statistics.fmean(row.cells[0].high - row.cells[0].low for row in rows) for rows in (alone, both, large)
+        ]
+        assert widths[2] < widths[1] < widths[0] and widths[1] > 0.4 * widths[0]

@@ -26,6 +26,9 @@ _ROUNDS: Final = 12
 _BALANCED: Final = 0.5
 """Share of the cases of a round that go to the pairs that have played least. Without them whoever was lucky at first
 would count as decided and hardly play again: intervals would cover 83 % to 88 % (`benchmarks/pairings.py`)."""
+_SURE: Final = 2.0
+"""Entropies are those of differences in so many standard deviations: an order is known where it is significant among
+those of all pairs, and not where it is likely."""
 _WORTH: Final = 0.5
 """A pair is drawn beside the best one, if it is worth at least this share of it."""
 _DIGITS: Final = 7
@@ -155,9 +158,9 @@ def _worth(means: Any, covariance: Any, pairs: Any, turns: int) -> Any:
 
 
 def _entropy(scores: Any) -> Any:
-    """Of the order of two, whose difference is so many standard deviations from 0, in nats."""
+    """Of the order of two, whose difference is so many standard deviations from 0, in nats (`_SURE`)."""
     import numpy
     from scipy.special import ndtr
 
-    ahead = ndtr(-abs(scores))
+    ahead = ndtr(-abs(scores) / _SURE)
     return -ahead * numpy.log(numpy.maximum(ahead, 1e-300)) - (1 - ahead) * numpy.log1p(-ahead)
