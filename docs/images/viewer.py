@@ -102,8 +102,7 @@ def _pictures(url: str, folder: Path) -> None:
         rows = None
         while rows is None:
             with contextlib.suppress(urllib.error.HTTPError):  # its journal is being read
-                with urllib.request.urlopen(f"{url}api/runs/{run}/episodes?limit=500") as answer:
-                    rows = json.load(answer)["episodes"]
+                rows = json.load(urllib.request.urlopen(f"{url}api/runs/{run}/episodes?limit=500"))["episodes"]
         name = next(row["id"] for row in rows if re.search(match, row["id"]))
         return f"#/runs/{run}/{page}?{urlencode({'id': name, **more})}"
 
