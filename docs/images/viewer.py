@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import re
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
@@ -97,8 +99,10 @@ def take(folder: Path, models: Sequence[Mock]) -> None:
 
 def _pictures(url: str, folder: Path) -> None:
     def episode(run: str, match: str, page: str = "episode", **more: object) -> str:
-        with urllib.request.urlopen(f"{url}api/runs/{run}/episodes?limit=500") as answer:
-            rows = json.load(answer)["episodes"]
+        rows = None
+        while rows is None:
+            with contextlib.suppress(urllib.error.HTTPError):  # its journal is being read
+                rows = json.load(urllib.request.urlopen(f"{url}api/runs/{run}/episodes?limit=500"))["episodes"]
         name = next(row["id"] for row in rows if re.search(match, row["id"]))
         return f"#/runs/{run}/{page}?{urlencode({'id': name, **more})}"
 
