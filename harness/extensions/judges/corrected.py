@@ -13,6 +13,12 @@ from harness.tables.scores import cluster_of
 
 MIN_LABELLED: Final = 5
 """Labelled observations below which nothing is corrected."""
+ENOUGH: Final = 50
+"""Labelled episodes from which intervals cover what they promise, even where the judge rarely errs."""
+FEW: Final = (
+    f"Fewer than {ENOUGH} labelled episodes: where the judge rarely errs, the corrected mean is less sure than its "
+    "interval says."
+)
 _COLUMNS: Final[dict[str, tuple[str, NumberForm]]] = {
     "labelled": ("Labelled", "count"),
     "episodes": ("Episodes", "count"),
@@ -144,5 +150,6 @@ def corrected_table(
             "Angelopoulos et al., 2023). It holds however wrong the judge is, if the labelled episodes are a random "
             "sample of all. In brackets: 95 % intervals. Weight: how much the judge's ratings say of people's, from 0 "
             "to 1.",
+            *([FEW] if any((row.cells[0].value or 0) < ENOUGH for row in rows) else []),
         ),
     )
