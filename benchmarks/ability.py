@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy
 
@@ -18,67 +19,66 @@ SIZES = tuple(2 * 1.5**k for k in range(16))
 """From 2 to 876 agents."""
 EPISODES = 30
 """Of each size, in the grid that is played whole."""
-SLOPES = (1.5, 2, 3, 4, 6, 8)
-"""From 90 to 10 % solved over a factor of 19, 9, 4.3, 3, 2.1 and 1.7 in size."""
+SLOPES = (2.0, 8.0)
+"""Slopes lie between these, as many in each octave: from 90 to 10 % solved over a factor of 9, or of 1.7, in size."""
+BANDS = ((2.0, 3.0), (3.0, 5.0), (5.0, 8.0), SLOPES)
 LAPSE = 0.02
 MARGIN = 2.0
 """True sizes lie between this factor above the smallest size and below the largest."""
 
 
-@dataclass
-class Found:
-    """What was found of simulated groups."""
+@dataclass(frozen=True)
+class Group:
+    """A simulated group: its slope, and what was found of it: (error, whether the interval covers, episodes played)."""
 
-    errors: list[float] = field(default_factory=list)
-    covered: int = 0
-    played: int = 0
-
-    def add(self, posterior: Posterior, true: float, played: int) -> None:
-        """Take in a group with this log size solved by half."""
-        size = posterior.threshold()
-        self.errors.append(abs(size.value / math.exp(true) - 1))
-        self.covered += size.low <= math.exp(true) <= size.high
-        self.played += played
-
-    def words(self, name: str) -> dict[str, object]:
-        """Median error, groups with an error below 10 %, coverage."""
-        count = len(self.errors)
-        near = sum(error <= 0.1 for error in self.errors) / count
-        return {
-            f"{name}: median error": f"{statistics.median(self.errors):.1%}",
-            f"{name}: within 10 %": f"{near:.1%}",
-            f"{name}: covered": f"{self.covered / count:.3f}",
-        }
+    slope: float
+    grid: tuple[float, bool, int]
+    adaptive: tuple[float, bool, int]
 
 
-def simulated(groups: int, slope: float, episodes: int = EPISODES, seed: int = 0) -> tuple[Found, Found]:
+def _found(posterior: Posterior, true: float, played: int) -> tuple[float, bool, int]:
+    size = posterior.threshold()
+    return abs(size.value / math.exp(true) - 1), size.low <= math.exp(true) <= size.high, played
+
+
+def simulated(groups: int, seed: int = 0, episodes: int = EPISODES) -> list[Group]:
     """Groups that play the whole grid, and the same groups played adaptively until their interval is as narrow."""
-    generator, grid, adaptive = numpy.random.default_rng(seed), Found(), Found()
-    logs = numpy.log(SIZES)
+    generator, logs, found = numpy.random.default_rng(seed), numpy.log(SIZES), list[Group]()
     for _ in range(groups):
+        slope = math.exp(generator.uniform(*map(math.log, SLOPES)))
         location = generator.uniform(logs[0] + math.log(MARGIN), logs[-1] - math.log(MARGIN))
         shares = (1 - LAPSE) / (1 + numpy.exp(slope * (logs - location)))
         true = location + math.log1p(-2 * LAPSE) / slope
         whole = Posterior(SIZES)
         for level, solved in enumerate(generator.binomial(episodes, shares)):
             whole.count(level, float(solved), float(episodes - solved))
-        grid.add(whole, true, episodes * len(SIZES))
         size = whole.threshold()
         one, played = Posterior(SIZES), 0
         while played < FIRST or one.threshold().high / one.threshold().low > size.high / size.low:
             for level in next_sizes(one, [10 * episodes] * len(SIZES), played):
-                solved = float(generator.random() < shares[level])
-                one.count(level, solved, 1 - solved)
+                success = float(generator.random() < shares[level])
+                one.count(level, success, 1 - success)
                 played += 1
-        adaptive.add(one, true, played)
-    return grid, adaptive
+        found.append(Group(slope, _found(whole, true, episodes * len(SIZES)), _found(one, true, played)))
+    return found
+
+
+def summary(groups: Sequence[Group]) -> list[dict[str, object]]:
+    """A line for each band of slopes, and one for all."""
+    rows = []
+    for low, high in BANDS:
+        own = [group for group in groups if low <= group.slope <= high]
+        row: dict[str, object] = {"slope": f"{low:g} to {high:g}", "groups": len(own)}
+        for name in ("grid", "adaptive"):
+            errors, covered, _ = zip(*(getattr(group, name) for group in own), strict=True)
+            row[f"{name}: error"] = f"{statistics.median(errors):.1%}"
+            row[f"{name}: within 10 %"] = f"{sum(error <= 0.1 for error in errors) / len(own):.1%}"
+            row[f"{name}: covered"] = f"{sum(covered) / len(own):.3f}"
+        share = sum(group.adaptive[2] for group in own) / sum(group.grid[2] for group in own)
+        rows.append({**row, "episodes": f"{share:.1%}"})
+    return rows
 
 
 def coverage(groups: int) -> list[dict[str, object]]:
-    """A line for each slope."""
-    rows = []
-    for slope in SLOPES:
-        grid, adaptive = simulated(groups, slope)
-        share = f"{adaptive.played / grid.played:.1%}"
-        rows.append({"slope": slope, **grid.words("grid"), **adaptive.words("adaptive"), "of the grid's": share})
-    return rows
+    """As `summary`, of so many groups in four series."""
+    return summary([group for seed in range(4) for group in simulated(groups // 4, seed)])

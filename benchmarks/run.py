@@ -428,7 +428,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "ratings_bootstrap": lambda smoke: ratings.bootstrap(2 if smoke else 150, 20 if smoke else 200),
     "pairings": lambda smoke: pairings.pairings(2 if smoke else 200),
     "ratings_speed": lambda smoke: ratings.speed(500 if smoke else 10_000),
-    "ability": lambda smoke: ability.coverage(2 if smoke else 1_000),
+    "ability": lambda smoke: ability.coverage(40 if smoke else 1_000),
     "effects_speed": lambda smoke: effects.speed(2_000 if smoke else 100_000),
     "panels": lambda smoke: panels.methods(measured, smoke),
     "discussion": lambda smoke: panels.discussions(measured, __file__, smoke),

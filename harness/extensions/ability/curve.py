@@ -163,8 +163,10 @@ class Posterior:
         return [float(np.exp(np.interp(share, below, self._grid.half[order]))) for share in shares]
 
     def threshold(self) -> Threshold:
-        """The size at which half is solved."""
+        """The size at which half is solved. Its interval is never narrower than the grid, which has 4 % steps."""
         value, low, high = self.quantiles(0.5, 0.025, 0.975)
+        reach = math.exp(_STEP / 2)
+        low, high = min(low, value / reach), max(high, value * reach)
         return Threshold(value, low, high, self.levels[0], self.levels[-1])
 
     def expected_variances(self) -> list[float]:
