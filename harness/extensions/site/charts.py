@@ -15,7 +15,7 @@ from harness.extensions.charts.style import labels
 from harness.tables import Unit, text
 
 from . import drawings
-from .drawings import PlotAxis, Mark, Plot
+from .drawings import Mark, Plot, PlotAxis
 
 _BARS: Final = 40
 """So many models have a bar: `failures` counts no more."""
