@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -22,14 +21,13 @@ from harness.extensions.submissions.check import Verification, verify
 from harness.extensions.viewer import standalone
 from harness.report.render import render
 from harness.tables import Table
-from harness.transcripts.plain import finite
 
 from . import addresses, charts, episodes, standing_rows
 from .content import Benchmark, Content, Model, PlayedRun
 from .episodes import Sample
 from .folder import SiteFolder
 from .run_facts import record
-from .templates_env import environment, for_script
+from .templates_env import as_json, environment, for_script
 
 STATIC = Path(__file__).with_name("static")
 
@@ -189,12 +187,20 @@ class Site:
         what = record(played, self._author)
         if what.spec is not None:
             self._folder.write(f"{played.folder}/spec.yaml", what.spec)
-        rows = played.run.rows
-        columns = ("model", "condition", "metric", "value", "stderr", "n", "failed")
-        data_of = {**_of_run(played), "facts": what.facts, "rows": rows}
+        data_of = {**_of_run(played), "facts": what.facts}
         if played.verification is not None:
             data_of["verification"] = vars(played.verification)
-        text = _csv(columns, [[row.get(key) for key in columns] for row in rows])
+        numbers = [
+            [one.standing.model, metric, *_numbers(cell)]
+            for one in played.entries
+            for metric, cell in {
+                one.board.section.board.headline.metric: one.standing.cell,
+                **one.standing.beside,
+            }.items()
+        ]
+        columns = ("model", "metric", "value", "low", "high", "n", "failed", "missing")
+        data_of["numbers"] = [dict(zip(columns, row, strict=True)) for row in numbers]
+        text = _csv(columns, numbers)
         context = {"played": played, "record": what, "samples": shown, "verification": played.verification}
         self._page(played.page, "run.html", context, data_of, text)
 
@@ -210,8 +216,8 @@ class Site:
         beside = path.rpartition("/")[0]
         beside = f"{beside}/" if beside else ""
         if data is not None:
-            whole = json.dumps(finite({"schema": 1, "harness": __version__, **data}), indent=1, default=str)
-            self._folder.write(f"{beside}data.json", whole + "\n")
+            whole = {"schema": 1, "harness": __version__, **data}
+            self._folder.write(f"{beside}data.json", as_json(whole, ensure_ascii=False) + "\n")
         if text is not None:
             self._folder.write(f"{beside}data.csv", text)
 

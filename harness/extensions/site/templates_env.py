@@ -58,7 +58,15 @@ def _chart_cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
+def as_json(value: Any, ensure_ascii: bool = True) -> str:
+    """The value as JSON; numbers that are not finite are null."""
+    try:
+        return json.dumps(value, ensure_ascii=ensure_ascii, allow_nan=False, default=str)
+    except ValueError:
+        return json.dumps(finite(value), ensure_ascii=ensure_ascii, allow_nan=False)
+
+
 def for_script(value: Any) -> Markup:
     """JSON that may stand in a script element, and in a script."""
-    written = json.dumps(finite(value), ensure_ascii=True, allow_nan=False, default=str)
+    written = as_json(value)
     return Markup(written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))

@@ -30,7 +30,8 @@ CONTRAST = """() => {
   const bad = new Set();
   for (const element of document.querySelectorAll("body *")) {
     const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
-    if (!own || !element.checkVisibility() || element.closest(".hidden, .skip, script, noscript, .picture, [aria-disabled]")) continue;
+    const exempt = element.closest(".hidden, .skip, script, noscript, .picture, [aria-disabled]");
+    if (!own || exempt || !element.checkVisibility()) continue;
     const style = getComputedStyle(element);
     const [a, b] = [light(rgb(element.closest("svg") ? style.fill : style.color)), light(ground(element))];
     const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
