@@ -22,7 +22,7 @@ from harness.config.project import find
 from harness.evaluation.run import Run
 from harness.evaluation.stages import execute
 from harness.extensions.analysis.amount import Amount
-from harness.extensions.stopping.block_progress import Progress as Blocks
+from harness.extensions.stopping.block_progress import BlockProgress
 from harness.extensions.stopping.covered_mean import Covered
 from harness.extensions.stopping.decision import Decision, PairedDifference
 from harness.extensions.stopping.first_blocks import FirstBlocks
@@ -90,7 +90,7 @@ def compare_until(options: argparse.Namespace) -> int:
         message = f"{covered[0].title} is a ratio of sums, which has no difference for a case"
         raise SpecError(message, place=_UNTIL, hint="Name another metric: --metrics NAME.")
     margin = _margin(options.margin, covered[0]) if options.margin else None
-    first, second = (Blocks(side.plan, side.survey.episodes, covered[0]) for side in sides)
+    first, second = (BlockProgress(side.plan, side.survey.episodes, covered[0]) for side in sides)
     if first.blocks.ids != second.blocks.ids:
         raise DataError("the sides play other cases, or the same with another seed", hint=_SAME)
     difference = PairedDifference(covered[0], first.blocks, first.covered_ids, margin)

@@ -51,7 +51,7 @@ _EXAMPLES: Final = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class Listing:
     """A benchmark in a register. The fields are those of its file; `card` is a path within the repository."""
 
     name: str
@@ -67,7 +67,7 @@ class Entry:
         return yamls.dump(data)
 
 
-def read(folder: Path) -> Iterator[Entry | UserError]:
+def read(folder: Path) -> Iterator[Listing | UserError]:
     """The entries of a register in order of names; for a file that is none what is wrong with it, first of all.
 
     Raises:
@@ -82,7 +82,7 @@ def read(folder: Path) -> Iterator[Entry | UserError]:
             yield error
 
 
-def _entry(path: Path) -> Entry:
+def _entry(path: Path) -> Listing:
     raw = read_own(path, MAX_BYTES) or b""
     try:
         document = yamls.parse(raw.decode("utf-8-sig"), str(path))
@@ -92,13 +92,13 @@ def _entry(path: Path) -> Entry:
         key = str(at[0]) if at else ""
         expected = f"{key}: expected {_EXAMPLES[key]}, found {document.data[key]!r:.100}" if key in _EXAMPLES else what
         raise DataError(expected, place=document.place(*at))
-    entry = Entry(**document.data)
+    entry = Listing(**document.data)
     if entry.name != path.stem:
         raise DataError(f"name: {entry.name!r} is not the file's name", place=document.place("name"))
     return entry
 
 
-def fetched(entry: Entry) -> dict[str, Any]:
+def fetched(entry: Listing) -> dict[str, Any]:
     """The card that an entry pins, from its repository. Nothing of the repository is checked out or run.
 
     Raises:
@@ -117,7 +117,7 @@ def fetched(entry: Entry) -> dict[str, Any]:
     return data
 
 
-def entries_of(checkout: Path, specs: Sequence[str] = ()) -> list[Entry]:
+def entries_of(checkout: Path, specs: Sequence[str] = ()) -> list[Listing]:
     """The entries of a repository that is checked out, at its newest commit, whose card must be in it.
 
     Args:
@@ -136,10 +136,10 @@ def entries_of(checkout: Path, specs: Sequence[str] = ()) -> list[Entry]:
     names = specs or [one["spec"] for one in data["benchmarks"]]
     for name in names:
         _certified(data, name, place)
-    return [Entry(_name(name), address, commit, name, cards.digest(raw)) for name in names]
+    return [Listing(_name(name), address, commit, name, cards.digest(raw)) for name in names]
 
 
-def write(entries: Sequence[Entry], folder: Path) -> list[Path]:
+def write(entries: Sequence[Listing], folder: Path) -> list[Path]:
     """Write entries into a register, in place of earlier ones of the same repository; returns their files.
 
     Raises:

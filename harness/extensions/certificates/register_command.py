@@ -11,7 +11,7 @@ from harness.api.printable import clean_name
 from harness.cli.usage import Parser
 
 from . import register as registers
-from .register import Entry
+from .register import Listing
 
 
 def options(command: Parser) -> None:
@@ -32,7 +32,7 @@ def register(options: argparse.Namespace) -> int:
         for path in registers.write(registers.entries_of(Path(options.add), options.spec), folder):
             print(f"wrote: {path}")
     found = [*registers.read(folder)]
-    names = [len(one.name) for one in found if isinstance(one, Entry)]
+    names = [len(one.name) for one in found if isinstance(one, Listing)]
     wrong = 0
     for one in found:
         try:
@@ -49,6 +49,6 @@ def register(options: argparse.Namespace) -> int:
     return int(bool(wrong))
 
 
-def _state(entry: Entry) -> str:
+def _state(entry: Listing) -> str:
     data = registers.fetched(entry)
     return clean_name(f"  certified {str(data.get('date'))[:10]}, harness {str(data.get('harness'))[:20]}")

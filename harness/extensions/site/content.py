@@ -30,7 +30,7 @@ class Entry:
         shown: its headline with its interval, as tables show it.
     """
 
-    benchmark: Benchmark
+    benchmark: BenchmarkPages
     board: BoardPart
     standing: Standing
     run: PlayedRun
@@ -119,7 +119,7 @@ class BoardPart:
 
 
 @dataclass
-class Benchmark:
+class BenchmarkPages:
     """All runs of a spec.
 
     Attributes:
@@ -185,7 +185,7 @@ class PlayedRun:
     scores: RunScores
     run: Run
     folder_name: str
-    benchmark: Benchmark
+    benchmark: BenchmarkPages
     board: BoardPart
     entries: list[Entry] = field(default_factory=list)
     verification: Verification | None = None
@@ -221,7 +221,7 @@ class Content:
         runs: the newest first.
     """
 
-    benchmarks: list[Benchmark]
+    benchmarks: list[BenchmarkPages]
     models: list[Model]
     runs: list[PlayedRun]
 
@@ -231,7 +231,7 @@ class Content:
         by_spec: dict[str, list[Section]] = {}
         for section in sorted(sections, key=lambda one: not one.is_main):
             by_spec.setdefault(section.spec, []).append(section)
-        benchmarks = [Benchmark(name, [*map(BoardPart.of, own)]) for name, own in sorted(by_spec.items())]
+        benchmarks = [BenchmarkPages(name, [*map(BoardPart.of, own)]) for name, own in sorted(by_spec.items())]
         models: dict[str, Model] = {}
         runs: dict[int, PlayedRun] = {}
         taken: dict[str, PlayedRun] = {}
@@ -255,7 +255,7 @@ def _free(name: str, run: Run, taken: Mapping[str, PlayedRun]) -> str:
     return name
 
 
-def _enter(benchmark: Benchmark, part: BoardPart, runs: Mapping[int, PlayedRun], models: dict[str, Model]) -> None:
+def _enter(benchmark: BenchmarkPages, part: BoardPart, runs: Mapping[int, PlayedRun], models: dict[str, Model]) -> None:
     """Note the rows of a board that are runs' with their benchmark, run and model."""
     board, of_run = part.section.board, part.section.run_of()
     for row, texts in zip(board.rows, part.texts, strict=True):

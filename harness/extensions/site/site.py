@@ -23,7 +23,7 @@ from harness.report.render import render
 from harness.tables import Table
 
 from . import addresses, charts, episodes, standing_rows
-from .content import Benchmark, Content, Model, PlayedRun
+from .content import BenchmarkPages, Content, Model, PlayedRun
 from .episodes import Sample
 from .folder import SiteFolder
 from .run_facts import record
@@ -127,7 +127,7 @@ class Site:
         context["averaged"] = any(row.strip is not None for row in rows)
         self._page("models/index.html", "models.html", context, {"models": data}, render(table, "csv"))
 
-    def _benchmark(self, benchmark: Benchmark) -> None:
+    def _benchmark(self, benchmark: BenchmarkPages) -> None:
         parts = list[dict[str, Any]]()
         for part in benchmark.parts:
             tables = [table for table in part.section.tables if standing_rows.has_numbers(table)]

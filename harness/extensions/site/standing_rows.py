@@ -12,7 +12,7 @@ from harness.report.grid import grid, number
 from harness.tables import SIMULATED, Table
 
 from . import addresses, drawings
-from .content import Benchmark, BoardPart, Content, Entry, Model
+from .content import BenchmarkPages, BoardPart, Content, Entry, Model
 from .drawings import Ranks, Strip
 
 MATRIX: Final = 16
@@ -64,7 +64,7 @@ class Leader:
         may: how many models may be the first, given which differ significantly.
     """
 
-    benchmark: Benchmark
+    benchmark: BenchmarkPages
     entries: Sequence[Entry]
     row: Standing | None
     ranks: Ranks | None
@@ -72,7 +72,7 @@ class Leader:
     may: int
 
 
-def leader(benchmark: Benchmark) -> Leader:
+def leader(benchmark: BenchmarkPages) -> Leader:
     """Who is ahead, by the runs on the page over all benchmarks."""
     part, ahead = benchmark.main, benchmark.main.leaders()
     may = sum(row.ranks is not None and row.ranks[0] == 1 for row in part.section.board.rows)
@@ -211,7 +211,7 @@ def _rounded(shares: Sequence[float | None]) -> list[float | None]:
 class ProfileLine:
     """A benchmark on the page of a model: the model's rows there, and those of another model."""
 
-    benchmark: Benchmark
+    benchmark: BenchmarkPages
     entry: Entry
     shown: str
     strip: Strip | None

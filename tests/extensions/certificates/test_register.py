@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from harness.api.errors import UserError
 from harness.extensions.certificates import card as cards
 from harness.extensions.certificates.certify import CHECKS, Certificate, CheckLine
-from harness.extensions.certificates.register import SCHEMA, Entry, read
+from harness.extensions.certificates.register import SCHEMA, Listing, read
 from harness.plugins.parameters import schema_problems
 from tests.helpers.commands import ROOT, invoke
 
@@ -114,7 +114,7 @@ def test_what_is_read_keeps_the_schema(tmp_path_factory: pytest.TempPathFactory,
     folder = tmp_path_factory.mktemp("register")
     (folder / "meeting.yaml").write_text(json.dumps({**GOOD, **changes}))
     [one] = read(folder)
-    if isinstance(one, Entry):
+    if isinstance(one, Listing):
         assert one.name == "meeting" and not list(schema_problems(yaml.safe_load(one.as_yaml()), SCHEMA))
     else:
         assert isinstance(one, UserError)

@@ -82,9 +82,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for folder, name, wrong_from in (("hostile", HOSTILE, 3), ("path", PATHS, 9), ("plain", "qwen2.5-7b", 2)):
         model = Mock(model=name, function=calculator(wrong_from, 10))
         evaluate("arithmetic", model, overrides=SUMS, output_path=top / folder)
-    for name in ("random", "dpbench/polite"):
-        folder = top / f"dp {name.replace('/', ' ')} <b>"
-        evaluate("dpbench_quick", overrides=[f"baseline={name}", "matrix.condition=[sim3nc]"], output_path=folder)
+    for policy in ("random", "dpbench/polite"):
+        own = top / f"dp {policy.replace('/', ' ')} <b>"
+        evaluate("dpbench_quick", overrides=[f"baseline={policy}", "matrix.condition=[sim3nc]"], output_path=own)
     return top
 
 
