@@ -68,7 +68,7 @@ WRONG: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
     "the same": ((), {}, "Say what B is: --model_b"),
     "equal": (("--set_b", "baseline.accuracy=0.9"), {}, "both sides are the same"),
     "other cases": (("--set_b", "task.terms=4"), {}, "the sides are asked other questions"),
-    "margin": (("--set_b", "baseline.accuracy=0.3", "--margin", "0"), {}, "a difference above 0"),
+    "margin": (("--set_b", "baseline.accuracy=0.3", "--margin", "0"), {}, "is no amount"),
     "metric": (("--set_b", "baseline.accuracy=0.3", "--metrics", "scor"), {}, "Did you mean score?"),
     "runs": (("somewhere", "--set_b", "baseline.accuracy=0.3"), {}, "which were played before"),
 }
