@@ -134,7 +134,7 @@ def _pictures(url: str, folder: Path) -> None:
             context = browser.new_context(color_scheme=scheme, viewport=viewport, base_url=url, reduced_motion="reduce")
             page = context.new_page()
             page.goto(f"/{hash}")
-            page.wait_for_selector(".turn.now, .version.parts, .board table, .cases")
+            page.wait_for_selector(".turn.now, .version.parts, .board table, .cases", timeout=120_000)
             if name == "leaderboard":
                 page.get_by_role("button", name="arithmetic", exact=True).click()
             page.evaluate("document.fonts.ready")
