@@ -45,7 +45,7 @@ def simulated(groups: int, seed: int = 0, episodes: int = EPISODES) -> list[Grou
     """Groups that play the whole grid, and the same groups played adaptively until their interval is as narrow."""
     generator, logs, found = numpy.random.default_rng(seed), numpy.log(SIZES), list[Group]()
     for _ in range(groups):
-        slope = math.exp(generator.uniform(*map(math.log, SLOPES)))
+        slope = math.exp(generator.uniform(math.log(SLOPES[0]), math.log(SLOPES[1])))
         location = generator.uniform(logs[0] + math.log(MARGIN), logs[-1] - math.log(MARGIN))
         shares = (1 - LAPSE) / (1 + numpy.exp(slope * (logs - location)))
         true = location + math.log1p(-2 * LAPSE) / slope

@@ -61,7 +61,7 @@ class AbilityEntry(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Ability(TableKind):
+class AbilityTable(TableKind):
     """By which label tasks grow, what chance solves, and from where on an episode is solved."""
 
     entry: ClassVar[Any] = AbilityEntry
@@ -78,7 +78,7 @@ class Ability(TableKind):
         return {"digits": 1, **entry}
 
     @classmethod
-    def read(cls, entry: Mapping[str, Any]) -> Ability:
+    def read(cls, entry: Mapping[str, Any]) -> AbilityTable:
         """Read `ability:`."""
         return cls(**entry["ability"])
 
@@ -197,7 +197,7 @@ class Curve:
         return float(chdtrc(len(by_level) - 2, total * len(counts) / len(self.observed)))
 
 
-def curve_of(kind: Ability, table: TableSpec, key: Key, scores: Sequence[EpisodeScore]) -> Curve:
+def curve_of(kind: AbilityTable, table: TableSpec, key: Key, scores: Sequence[EpisodeScore]) -> Curve:
     """The curve of these episodes. Raises `SpecError` for a size that is no number above 0."""
     sizes = [size_of(score.labels.get(kind.over)) for score in scores]
     for score, size in zip(scores, sizes, strict=True):
@@ -223,7 +223,7 @@ def cluster(score: EpisodeScore, table: TableSpec) -> Hashable:
 def curves(table: TableSpec, scores: Sequence[EpisodeScore], axis: Axis | None = None) -> list[Curve]:
     """The curves of a table's rows; each model has its own."""
     kind = table.kind
-    assert isinstance(kind, Ability)
+    assert isinstance(kind, AbilityTable)
     axis = axis or Axis(row_labels(table, {score.model for score in scores}), table)
     groups: dict[Key, list[EpisodeScore]] = {}
     for score in scores:
@@ -239,7 +239,7 @@ def row_labels(table: TableSpec, models: Iterable[str]) -> tuple[str, ...]:
 
 def first_ability(tables: Iterable[TableSpec]) -> TableSpec | None:
     """The first table of abilities among a spec's: boards, charts and `--adaptive` are about it."""
-    return next((table for table in tables if isinstance(table.kind, Ability)), None)
+    return next((table for table in tables if isinstance(table.kind, AbilityTable)), None)
 
 
 def of_models(table: TableSpec, scores: Sequence[EpisodeScore]) -> dict[str, Curve]:
@@ -254,7 +254,9 @@ def of_models(table: TableSpec, scores: Sequence[EpisodeScore]) -> dict[str, Cur
 # ------------------------------------------------------------------------------------------- table
 
 
-def abilities(table: TableSpec, kind: Ability, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> Table:
+def abilities(
+    table: TableSpec, kind: AbilityTable, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]
+) -> Table:
     """A row for each value of the row labels: the size at which half is solved, with its 95 % interval.
 
     Args:
@@ -306,7 +308,7 @@ def _is_inside(size: Threshold) -> bool:
 
 
 def _notes(
-    table: TableSpec, kind: Ability, axis: Axis, found: Sequence[Curve], scores: Sequence[EpisodeScore]
+    table: TableSpec, kind: AbilityTable, axis: Axis, found: Sequence[Curve], scores: Sequence[EpisodeScore]
 ) -> Iterable[str]:
     if table.note:
         yield table.note
@@ -327,7 +329,7 @@ def _notes(
             yield f"{name}: its shares do not fall as the curve does (p < {_DISAGREE:g}), so that its number misleads."
 
 
-def about(table: TableSpec, kind: Ability) -> str:
+def about(table: TableSpec, kind: AbilityTable) -> str:
     """What the number is, as a sentence."""
     metric = table.labels.get(table.cells[0], table.cells[0])
     solved = f"{metric} of at least {kind.solved_from:g}" if kind.solved_from is not None else metric

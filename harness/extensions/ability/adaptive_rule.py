@@ -15,7 +15,7 @@ from harness.tables import EpisodeScore, TableSpec
 from harness.tables.axis import Axis, Key, meets
 
 from .ability_options import PLACE, factor
-from .ability_table import Ability, cluster, first_ability, row_labels, size_of
+from .ability_table import AbilityTable, cluster, first_ability, row_labels, size_of
 from .curve import Observed, Posterior
 from .next_sizes import is_known, next_sizes
 
@@ -62,7 +62,7 @@ class Adaptive(StoppingRule):
         if table is None:
             message = f"the spec {plan.spec.name} does not say by which number its tasks grow"
             raise SpecError(message, place=PLACE, hint=_DECLARE)
-        assert isinstance(table.kind, Ability)
+        assert isinstance(table.kind, AbilityTable)
         self._plan, self._table, self._kind, self._every = plan, table, table.kind, len(episodes)
         self._within = table.kind.within if self._within is None else self._within
         self._curves = [*self._curves_of(episodes).values()]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from harness.extensions.ability.ability_table import Ability, about, first_ability, of_models
+from harness.extensions.ability.ability_table import AbilityTable, about, first_ability, of_models
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, TableSpec
 
 from .leaderboard import RunScores, listed, shown_names
@@ -34,14 +34,14 @@ class HalfColumn:
     @property
     def column(self) -> Column:
         """The column."""
-        assert isinstance(self.table.kind, Ability)
+        assert isinstance(self.table.kind, AbilityTable)
         over = self.table.labels.get(self.table.kind.over, self.table.kind.over)
         return Column({"metric": HALF}, (f"{over} solved by half",), HALF)
 
     @property
     def note(self) -> str:
         """What its numbers are."""
-        assert isinstance(self.table.kind, Ability)
+        assert isinstance(self.table.kind, AbilityTable)
         return about(self.table, self.table.kind)
 
     def cells(self, scores: Sequence[EpisodeScore]) -> dict[str, Cell]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.api.errors import DataError
-from harness.extensions.ability.ability_table import Ability, Curve, about, curves, first_ability
+from harness.extensions.ability.ability_table import AbilityTable, Curve, about, curves, first_ability
 from harness.extensions.charts.style import compact, guide, in_unit, label, labels, legend, look
 from harness.tables.axis import Axis, meets
 
@@ -23,7 +23,7 @@ _POINTS = 60
 def ability(material: Material, choice: ChartOptions) -> Chart:
     """The chart. Raises `DataError` if the spec has no table with `ability:`, or nothing has a curve."""
     table = first_ability(material.sources[0].run.tables)
-    if table is None or not isinstance(table.kind, Ability):
+    if table is None or not isinstance(table.kind, AbilityTable):
         hint = "A table with `ability: {over: LABEL}` says it; --kind scaling draws means against any numeric label."
         raise DataError("no ability: the spec does not say by which number its tasks grow", hint=hint)
     kind, by = table.kind, choice.by or "model"
