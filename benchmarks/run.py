@@ -17,6 +17,8 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     documents single-turn questions from a JSONL file with the mock engine, from start to tables
     intervals  how often 95 % intervals of a bounded mean cover it
     paired_intervals  how often 95 % intervals of a paired difference cover it
+    stopping  how often confidence sequences cover a mean at every look, and how many cases runs need that end by them
+    deciding  which side `harness compare --until decided` calls better, and after how many pairs
     tournament  standard errors of a difference between two players, with and without the same deals from both sides
     effects   how often intervals of main effects cover them, how often a factor without effect passes its test
     effects_speed  main effects of 800 conditions
@@ -73,6 +75,7 @@ import ratings
 import reports
 import sharded
 import silo
+import stopping
 import teams
 import tournaments
 import viewer
@@ -404,6 +407,8 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "mas": lambda smoke: mas.teams(measured, smoke),
     "documents": lambda smoke: documents.questions(measured, smoke),
     "intervals": lambda smoke: intervals.coverage(20 if smoke else 2000),
+    "stopping": lambda smoke: stopping.coverage(5 if smoke else 2000, 100 if smoke else stopping.LONGEST),
+    "deciding": lambda smoke: stopping.deciding(5 if smoke else 300, 100 if smoke else 500),
     "tournament": lambda smoke: tournaments.luck(40 if smoke else 4000),
     "paired_intervals": lambda smoke: intervals.paired_coverage(20 if smoke else 2000),
     "effects": lambda smoke: effects.coverage(20 if smoke else 2000),

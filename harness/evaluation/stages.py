@@ -162,7 +162,7 @@ def _begin(rule: StoppingRule, run: OpenRun) -> None:
     rule.begin(plan, run.survey.episodes)
 
 
-_NO_RULE: Final = "Play the whole: leave --until out."
+_NO_RULE: Final = "Play the whole run: leave the rule out."
 
 
 def open_folder(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:

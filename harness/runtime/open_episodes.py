@@ -70,6 +70,7 @@ class Episodes:
         alone = any(all(group.policy is not None for group in c.groups) for c in self.plan.conditions)
         self.stop, self.gates = Stop(goes_on=alone), dict[str, Gate]()
         self.playing: set[asyncio.Task[None] | None] = set()
+        self._changed = asyncio.Event()
         self.spent: BudgetSpentError | None = None
         self.recorded: RecordedCalls | None = None
         self.shares = self.plan.dedupe_calls
@@ -293,6 +294,13 @@ class Episodes:
         broken = {name for name, gate in self.gates.items() if gate.broken is not None}
         return bool(broken) and any(g.policy is None and (g.model or "model") in broken for g in job[0].groups)
 
+    async def _wait_until_due(self, job: Job) -> None:
+        """Wait while a rule may end the run without this episode, and others play. Raises as `Stop.check`."""
+        rule = self.work.rule
+        while rule is not None and self.playing and self.spent is None and not rule.is_due(episode_id(*job)):
+            await self._changed.wait()
+            self.stop.check()
+
     async def _play_jobs(self, take: Take) -> None:
         """Play one episode after another."""
         this = asyncio.current_task()
@@ -300,6 +308,7 @@ class Episodes:
             self.stop.check()
             if (job := await take()) is None:
                 return
+            await self._wait_until_due(job)
             if (self.spent is not None or self._needs_broken(job)) and not self.work.may_be_free(job):
                 continue
             self.playing.add(this)
@@ -338,6 +347,8 @@ class Episodes:
                     return
             finally:
                 self.playing.discard(this)
+                self._changed.set()
+                self._changed = asyncio.Event()
             await asyncio.sleep(0)  # episodes of policies never wait; let others and Ctrl-C in
 
 

@@ -47,6 +47,11 @@ class StoppingRule(ABC):
     def add(self, score: EpisodeScore) -> None:
         """Take the score of an episode that has ended: in this session, or before."""
 
+    def is_due(self, episode: str) -> bool:
+        """Whether an episode, by its id, is to begin now: not if the run is likely to end without it, by what is known
+        so far. It begins all the same where nothing else is left to play."""
+        return True
+
     @abstractmethod
     def record(self) -> Facts:
         """What run.json says of the end under `stopped`: `by` and `at` name the rule, and `enough` is a sentence for

@@ -94,11 +94,17 @@ def compare_until(options: argparse.Namespace) -> int:
     if first.blocks.ids != second.blocks.ids:
         raise DataError("the sides play other cases, or the same with another seed", hint=_SAME)
     difference = PairedDifference(covered[0], first.blocks, first.covered_ids, options.margin)
+    # Without a bar only how far both are is of interest, which each turn says.
+    progress = Progress(options.quiet or not sys.stderr.isatty())
     with session():
-        decision, runs = _play(sides, difference, how, Progress(options.quiet), covered)
+        decision, runs = _play(sides, difference, how, progress, covered)
     lower = HeadlineSpec.of(sides[0].plan.spec.data, sides[0].plan.metrics).better == "lower"
     sentence = difference.in_words(_names(sides), lower) + _after(decision, len(first.blocks.ids), runs)
-    show([_table(difference, decision, sentence)], options.format, "A against B", options.output)
+    reasons = (why for run in runs for why in run.headline.unread(run.scores).values())
+    unread = [*dict.fromkeys(reasons)] if name == HEADLINE else []
+    if unread:
+        sentence = "nothing is known of the difference: too few turns were parsed"
+    show([_table(difference, decision, sentence, unread)], options.format, "A against B", options.output)
     for side in sides:
         print(f"{side.letter}: {side.folder}", file=sys.stderr)
     return 0
@@ -136,8 +142,11 @@ def _sides(options: argparse.Namespace) -> tuple[_Side, _Side]:
 
 
 def _names(sides: tuple[_Side, _Side]) -> list[str]:
-    models = [side.plan.model for side in sides]
-    return models if models[0] != models[1] else [side.folder.name if side.folder else "" for side in sides]
+    """The models; of one model what B has other than A."""
+    one, other = (side.plan.model for side in sides)
+    options = sides[1].options
+    own = [*options.overrides_b, *filter(None, (options.model_args_b, options.gen_kwargs_b))]
+    return [one, other if one != other else f"{other} with {', '.join(own)}"]
 
 
 def _play(
@@ -163,7 +172,7 @@ def _play(
             a, b = ({score.id: score for score in run.scores} for run in runs)
             while not decision.is_decided and decision.blocks < done:
                 decision = difference.add(a, b)
-            if not progress.quiet:
+            if not sides[0].options.quiet:
                 known = _interval(difference, decision) if decision.interval else "nothing is known yet"
                 print(f"{done:,} of {len(blocks):,} blocks of episodes: {known}", file=sys.stderr)
         if decision.is_decided and done < len(blocks):
@@ -184,7 +193,7 @@ def _after(decision: Decision, blocks: int, runs: list[Run]) -> str:
     return f" after {decision.pairs:,} pairs of episodes{whole}"
 
 
-def _table(difference: PairedDifference, decision: Decision, sentence: str) -> Table:
+def _table(difference: PairedDifference, decision: Decision, sentence: str, unread: list[str]) -> Table:
     low, high = decision.interval or (None, None)
     one, other = decision.means
     gap = other - one if one is not None and other is not None else None
@@ -205,5 +214,5 @@ def _table(difference: PairedDifference, decision: Decision, sentence: str) -> T
         row_names=("Metric",),
         error="interval",
         digits=3,
-        notes=(note,),
+        notes=(note, *unread),
     )

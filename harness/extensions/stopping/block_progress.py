@@ -20,6 +20,7 @@ class Progress:
 
     Attributes:
         blocks: all of them.
+        block_of: id of an episode → its block.
         covered_ids: id of an episode that counts → its condition.
         done: how many blocks have ended, of the first ones.
     """
@@ -39,14 +40,14 @@ class Progress:
             message = f"no rule can end this run early: {covered.title} has {'one' if count else 'no'} independent case"
             hint = "Play more cases of every condition; repeats of a case, or what `cluster:` joins, are one."
             raise SpecError(message, place=PLACE, hint=hint)
-        self._block_of = {name: b for b, ids in enumerate(self.blocks.ids) for name in ids}
+        self.block_of = {name: b for b, ids in enumerate(self.blocks.ids) for name in ids}
         self._left = [len(ids) for ids in self.blocks.ids]
         self._numbers: dict[int, dict[str, float | Parts]] = {}
         self.done = 0
 
     def add(self, score: EpisodeScore) -> list[Mapping[str, float | Parts]]:
         """Take an episode that has ended. Returns the numbers, by id, of blocks that end with it."""
-        b = self._block_of[score.id]
+        b = self.block_of[score.id]
         self._left[b] -= 1
         number = self._covered.number(score)
         if number is not None:
@@ -56,6 +57,15 @@ class Progress:
             ended.append(self._numbers.pop(self.done, {}))
             self.done += 1
         return ended
+
+    def blocks_of_conditions(self) -> list[list[list[str]]]:
+        """The episodes that count of each condition, block by block; conditions in the order of `covered_ids`."""
+        own: dict[str, list[list[str]]] = {
+            condition: [[] for _ in self.blocks.ids] for condition in dict.fromkeys(self.covered_ids.values())
+        }
+        for name, condition in self.covered_ids.items():
+            own[condition][self.block_of[name]].append(name)
+        return [*own.values()]
 
     def lacking(self, block: int, numbers: Mapping[str, object]) -> str:
         """Why the mean of conditions' means is none of blocks: some episodes of this one have no number. "" if all

@@ -40,12 +40,13 @@ class BettingSequence:
 
     def __init__(self, distances: Sequence[float], largest: float = 1.0) -> None:
         points = min(max(_POINTS[0], math.ceil(20 / min(distances))), _POINTS[1])
-        self._means: Any = numpy.linspace(0.0, 1.0, points + 1)
+        self._step = 1 / points
         self._distances: Any = numpy.asarray(distances, float)[:, None]
-        self._above: Any = numpy.zeros((len(distances), points + 1))
-        self._below: Any = numpy.zeros((len(distances), points + 1))
+        self._most_capital = math.log(2 / (1 - LEVEL)) + math.log(len(distances))
+        means = numpy.linspace(0.0, 1.0, points + 1)
         with numpy.errstate(divide="ignore"):
-            self._most = _MOST / self._means, _MOST / (1 - self._means)
+            self._means: Any = numpy.stack([means, _MOST / means, _MOST / (1 - means)])
+        self._logs: Any = numpy.zeros((2, len(distances), points + 1))  # of the capital of those who bet above, below
         self._largest = largest
         self._sums = [0.0, 0.0]
         self._squares, self.n = 0.0, 0
@@ -54,36 +55,44 @@ class BettingSequence:
         """Take an observation, 0 ≤ a ≤ d ≤ `largest`."""
         a, d = a / self._largest, d / self._largest
         bets = self._distances / ((0.25 + self._squares) / (self.n + 1) + self._distances**2)
-        gains = a - self._means * d
-        self._above += numpy.log1p(numpy.minimum(bets, self._most[0]) * gains)
-        self._below += numpy.log1p(-numpy.minimum(bets, self._most[1]) * gains)
+        means, most_above, most_below = self._means
+        gains = a - means * d
+        self._logs[0] += numpy.log1p(numpy.minimum(bets, most_above) * gains)
+        self._logs[1] += numpy.log1p(-numpy.minimum(bets, most_below) * gains)
+        self._drop_means()
         center = (0.5 + self._sums[0]) / (1 + self._sums[1])
         self._squares += (a - center * d) ** 2
         self._sums = [self._sums[0] + a, self._sums[1] + d]
         self.n += 1
 
+    def _drop_means(self) -> None:
+        """Forget the means that are ruled out: they stay so. They are at either end, since those who bet above a mean
+        win the more the smaller it is. The last ones stay."""
+        above, below = (_sum(logs) for logs in self._logs)
+        first, last = int((above >= self._most_capital).sum()), len(below) - int((below >= self._most_capital).sum())
+        if last > first and (first or last < len(below)):
+            self._means = self._means[:, first:last]
+            self._logs = self._logs[:, :, first:last]
+
     def count_for(self, width: float) -> float:
         """About how many observations it takes until the interval is ± `width`."""
-        variance = self._squares / max(self.n, 1) / (self._sums[1] / max(self.n, 1)) ** 2 if self._sums[1] else 0.25
+        variance = self._squares / max(self.n, 1) / (self._sums[1] / max(self.n, 1)) ** 2 if self._sums[1] else 0.0
         log = math.log(2 / (1 - LEVEL))
         return max(2 * variance * log / width**2, log / (2 * _MOST * width))
 
     @property
     def interval(self) -> Interval:
-        """The interval now; its ends are rounded outward to the next mean that is tested."""
-        most = math.log(2 / (1 - LEVEL))
-        low = numpy.flatnonzero(_capital(self._above) < most)
-        high = numpy.flatnonzero(_capital(self._below) < most)
-        last = len(self._means) - 1
-        first = max(int(low[0]) - 1, 0) if len(low) else last
-        end = min(int(high[-1]) + 1, last) if len(high) else 0
-        return float(self._means[min(first, end)]), float(self._means[max(first, end)])
+        """The interval now, which never grows; its ends are rounded outward to the next mean that was tested."""
+        means = self._means[0]
+        return max(float(means[0]) - self._step, 0.0), min(float(means[-1]) + self._step, 1.0)
 
 
-def _capital(logs: Any) -> Any:
-    """The logarithm of the mean of exp(logs), over the first axis."""
+def _sum(logs: Any) -> Any:
+    """The logarithm of the sum of exp(logs), over the first axis."""
+    if len(logs) == 1:
+        return logs[0]
     top = logs.max(axis=0)
-    return top + numpy.log(numpy.exp(logs - top).mean(axis=0))
+    return top + numpy.log(numpy.exp(logs - top).sum(axis=0))
 
 
 class AsymptoticSequence:
@@ -110,6 +119,8 @@ class AsymptoticSequence:
 
     def count_for(self, width: float) -> float:
         """About how many observations it takes until the interval is ± `width`."""
+        if self.n < _FEW:
+            return _FEW
         deviation = self._spread()[1]
         needed = 2 * math.log(2 / (1 - LEVEL)) * (deviation / width) ** 2 if deviation and width else math.inf
         return max(_FEW, needed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 from harness.api import CorpusMetric, Metric, Parts, RatioMetric
 from harness.api.errors import Place, SpecError, near
@@ -93,15 +94,10 @@ class Covered:
 
     def means_of_conditions(self, ids: Mapping[str, str]) -> list[Mean]:
         """The same of each condition alone."""
-        sizes = Counter(ids.values())
-        return [
-            Mean(
-                f"{self.title} of {condition}",
-                {name: 1 / size for name, own in ids.items() if own == condition},
-                self.bounds,
-            )
-            for condition, size in sizes.items()
-        ]
+        own: dict[str, dict[str, str]] = {}
+        for name, condition in ids.items():
+            own.setdefault(condition, {})[name] = condition
+        return [replace(self.mean(ids), name=f"{self.title} of {condition}") for condition, ids in own.items()]
 
     def number(self, score: EpisodeScore) -> float | Parts | None:
         """What an episode adds to the mean; None if nothing."""

@@ -14,7 +14,7 @@ from .confidence_sequences import Interval
 from .covered_mean import Covered
 from .estimates import Estimate, Mean
 
-_DISTANCES: Final = (0.4, 0.2, 0.1, 0.05, 0.025)
+DISTANCES: Final = (0.4, 0.2, 0.1, 0.05, 0.025)
 """Differences, as shares of the range, that are to be found out soon: which one there is, is not known before."""
 _SIDES: Final = ("A", "B")
 
@@ -58,7 +58,7 @@ class PairedDifference:
     def __init__(self, covered: Covered, blocks: Blocks, ids: Mapping[str, str], margin: float | None) -> None:
         low, high = covered.bounds
         width = high - low
-        distances = tuple(share * width for share in _DISTANCES) if math.isfinite(width) else (1.0,)
+        distances = tuple(share * width for share in DISTANCES) if math.isfinite(width) else (1.0,)
         distances += (margin,) if margin is not None and margin < width else ()
         self.covered, self.blocks, self.margin = covered, blocks, margin
         self._mean = covered.mean(ids)

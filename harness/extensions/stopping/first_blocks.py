@@ -37,5 +37,8 @@ class FirstBlocks(StoppingRule):
             self.counted = self._progress.ids_until(self._count)
             self.reached = f"{self._count:,} of {whole:,} blocks of episodes are played"
 
+    def is_due(self, episode: str) -> bool:
+        return self._progress.block_of[episode] < self._count
+
     def record(self) -> Facts:
         return {"by": "compare --until", "at": self._at, "enough": self._enough, **self._progress.record(self._count)}

@@ -37,19 +37,23 @@ class Until(StoppingRule):
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
-        self._lacks = ""
+        self._lacks, self._needed = "", 0.0
 
     def begin(self, plan: Plan, episodes: Sequence[Job]) -> None:
         covered = Covered.of(plan, self.wanted.name, PLACE)
         self._plan, self._episodes, self._covered = plan, len(episodes), covered
         self._progress = Progress(plan, episodes, covered)
         self.order = self._progress.blocks.order
-        means = [covered.mean(self._progress.covered_ids)]
+        ids, blocks = self._progress.covered_ids, self._progress.blocks.ids
         if self.wanted.per_condition:
-            means = covered.means_of_conditions(self._progress.covered_ids)
-        self._estimates = [self._estimate(mean) for mean in means]
+            means = covered.means_of_conditions(ids)
+            by_condition = self._progress.blocks_of_conditions()
+            self._estimates = [self._estimate(mean, own) for mean, own in zip(means, by_condition, strict=True)]
+        else:
+            self._estimates = [self._estimate(covered.mean(ids), blocks)]
+        self._needed = self._blocks()
 
-    def _estimate(self, mean: Mean) -> Estimate:
+    def _estimate(self, mean: Mean, blocks: Sequence[Sequence[str]]) -> Estimate:
         low, high = mean.bounds
         width = self.wanted.width
         if math.isfinite(high - low):
@@ -57,7 +61,7 @@ class Until(StoppingRule):
             if width >= (high - low) / 2:
                 message = f"{mean.name} lies between {low:g} and {high:g}, so it is known within ±{width:g} already"
                 raise SpecError(message, place=PLACE, hint="Ask for less than half of that range.")
-        return Estimate(mean, self._progress.blocks.ids, self._progress.blocks.scale, (width,))
+        return Estimate(mean, blocks, self._progress.blocks.scale, (width,))
 
     def add(self, score: EpisodeScore) -> None:
         if self.reached is not None:
@@ -65,7 +69,9 @@ class Until(StoppingRule):
         for numbers in self._progress.add(score):
             for estimate in self._estimates:
                 estimate.add(numbers)
-            self._lacks = self._lacks or self._progress.lacking(self._done - 1, numbers)
+            self._needed = self._blocks()
+            if not self.wanted.per_condition:
+                self._lacks = self._lacks or self._progress.lacking(self._done - 1, numbers)
             if all(map(self._is_known, self._estimates)) and not self._lacks:
                 self.counted = self._progress.ids_until(self._done)
                 self.reached = (
@@ -77,6 +83,13 @@ class Until(StoppingRule):
     def _done(self) -> int:
         """How many blocks the estimates know."""
         return self._estimates[0].n
+
+    def is_due(self, episode: str) -> bool:
+        return self._progress.block_of[episode] < max(self._needed, self._done + 1)
+
+    def _blocks(self) -> float:
+        """After about how many blocks the number will be known well enough, by what is known so far."""
+        return max(one.blocks_for(self._target(one, one.interval or (0.0, 0.0))) for one in self._estimates)
 
     def _is_known(self, estimate: Estimate) -> bool:
         interval = estimate.interval
@@ -115,11 +128,10 @@ class Until(StoppingRule):
     def unmet(self) -> str | None:
         if self._lacks:
             return f"--until '{self.wanted}' could not be decided: {self._lacks}"
-        blocks = max(one.blocks_for(self._target(one, one.interval or (0.0, 0.0))) for one in self._estimates)
-        if not math.isfinite(blocks):
+        if not math.isfinite(self._needed):
             what = f"the {self._episodes:,} numbers of {self._covered.metric} vary too little, or are too few, to say"
             return f"--until '{self.wanted}' was not reached: {what} how well their mean is known"
-        takes = float(f"{blocks * self._episodes / len(self._progress.blocks.ids):.2g}")
+        takes = float(f"{self._needed * self._episodes / len(self._progress.blocks.ids):.2g}")
         return (
             f"--until '{self.wanted}' was not reached: it takes about {takes:,.0f} episodes, and the run has "
             f"{self._episodes:,} (repeats of a case add little)"

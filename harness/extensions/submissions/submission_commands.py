@@ -15,6 +15,7 @@ from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.evaluation.load_run import load_run
 from harness.plugins import approvals
+from harness.report.provenance import ended_early
 
 from .archive import pack, unpack
 from .check import CLAIMED, Verification
@@ -31,6 +32,8 @@ def submit_options(command: Parser) -> None:
 def submit(options: argparse.Namespace) -> int:
     """Write the submission of a finished run."""
     run = load_run(options.run)
+    if (enough := ended_early(run.meta)) is not None:
+        raise DataError(f"{run.folder} was not played whole: {enough}", hint="Play the rest, then submit it.")
     target = Path(options.output or f"{run.folder.resolve().name}.zip")
     if target.is_dir():
         raise DataError(f"{target} is a folder", hint="Give -o the name of a file.")

@@ -16,6 +16,7 @@ from typing import Any
 from harness.api.errors import DataError, UserError
 from harness.config import yamls
 from harness.extensions.viewer.run_index import ClosedIndexError, Goal, RunIndex
+from harness.report.provenance import ended_early
 from harness.runtime.run_json import META, SPEC
 from harness.runtime.run_schema import check_journals, read_meta, why_stopped
 from harness.storage import SCHEMA, journals, read_json
@@ -94,6 +95,8 @@ class ListedRun:
         status = str(meta.get("status"))
         if status == "running" and not self._is_held():
             return "stopped", "its process is gone: the same eval command resumes it", meta
+        if (enough := ended_early(meta)) is not None:
+            return "finished", enough, meta  # with tables, which say so too
         if status == "stopped" and isinstance(meta.get("stopped"), dict):
             return status, f"{why_stopped(meta)}; the same eval command resumes it", meta
         if (index := self._index) is not None and self._work is None:

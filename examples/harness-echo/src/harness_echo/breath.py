@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.api import Facts
-from harness.api.errors import SetupError
+from harness.api import Facts, SetupError
 from harness.cli.usage import Parser
 from harness.config.plan import Job, Plan, episode_id
 from harness.runtime.stopping import StoppingRule

@@ -1,0 +1,133 @@
+"""Confidence sequences cover the mean at every look at once; `benchmarks/stopping.py` measures that in 2,000 runs."""
+
+import math
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.extensions.stopping.confidence_sequences import AsymptoticSequence, BettingSequence
+from harness.extensions.stopping.estimates import Estimate, Mean
+
+Draw = Callable[[random.Random], list[float]]
+SHAPES: dict[str, tuple[Draw, float]] = {
+    "shares": (lambda rng: [float(rng.random() < 0.9)], 0.9),
+    "skewed": (lambda rng: [rng.betavariate(0.5, 4.5)], 0.1),
+    "repeats": (lambda rng: _repeats(rng, rng.betavariate(2, 1)), 2 / 3),
+}
+
+
+def _repeats(rng: random.Random, chance: float) -> list[float]:
+    return [float(rng.random() < chance) for _ in range(4)]
+
+
+def misses(draw: Draw, truth: float, runs: int, cases: int) -> int:
+    """In how many runs the interval lost the truth at some look."""
+    lost = 0
+    for run in range(runs):
+        rng = random.Random(run)
+        drawn = [draw(rng) for _ in range(cases)]
+        ids = [[f"{i}/{j}" for j in range(len(numbers))] for i, numbers in enumerate(drawn)]
+        count = sum(map(len, ids))
+        weights = {name: 1 / count for block in ids for name in block}
+        known = Estimate(Mean("score", weights, (0, 1)), ids, dict.fromkeys(weights, float(cases)), (0.1,))
+        outside = False
+        for names, numbers in zip(ids, drawn, strict=True):
+            known.add(dict(zip(names, numbers, strict=True)))
+            low, high = known.interval or (0.0, 1.0)
+            outside = outside or not low <= truth <= high
+        lost += outside
+    return lost
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_interval_covers_at_every_look(shape: str) -> None:
+    assert misses(*SHAPES[shape], runs=10, cases=60) <= 2  # more happens in 1.2 % of tests at 95 %
+
+
+@pytest.mark.slow  # many runs
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_interval_covers_at_every_look_of_many_runs(shape: str) -> None:
+    assert misses(*SHAPES[shape], runs=300, cases=300) <= 24  # more happens in 1 % of tests at 95 %
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40), st.sampled_from([(0.02,), (0.3, 0.1), (0.5,)]))
+def test_an_interval_has_two_ends_within_the_bounds(numbers: list[float], distances: tuple[float, ...]) -> None:
+    sequence = BettingSequence(distances)
+    assert sequence.interval == (0, 1)
+    for number in numbers:
+        sequence.add(number, 1.0)
+        low, high = sequence.interval
+        assert 0 <= low <= high <= 1
+
+
+def test_equal_numbers_narrow_the_interval_and_missing_ones_do_not() -> None:
+    sequence = BettingSequence([0.1])
+    for _ in range(100):
+        sequence.add(1.0, 1.0)
+    known = sequence.interval
+    assert known[0] > 0.9 and known[1] == 1
+    for _ in range(100):
+        sequence.add(0.0, 0.0)  # no episode of the block has a number
+    assert sequence.interval == known
+
+
+def test_bounds_move_and_stretch_the_interval() -> None:
+    ids = [[str(i)] for i in range(60)]
+    weights = dict.fromkeys(map(str, range(60)), 1 / 60)
+    scale = dict.fromkeys(weights, 60.0)
+    shares = Estimate(Mean("share", weights, (0, 1)), ids, scale, (0.1,))
+    points = Estimate(Mean("points", weights, (-50, 150)), ids, scale, (20.0,))
+    for i in range(60):
+        shares.add({str(i): (i % 3) / 2})
+        points.add({str(i): -50 + 200 * (i % 3) / 2})
+    assert shares.interval is not None and points.interval is not None
+    assert points.interval == pytest.approx([-50 + 200 * end for end in shares.interval])
+
+
+def test_a_number_beyond_the_bounds_makes_the_sequence_asymptotic() -> None:
+    ids = [[str(i)] for i in range(60)]
+    weights = dict.fromkeys(map(str, range(60)), 1 / 60)
+    known = Estimate(Mean("score", weights, (0, 1)), ids, dict.fromkeys(weights, 60.0), (0.1,))
+    known.add({"0": 0.5})
+    assert known.method == "betting"
+    for i in range(1, 60):
+        known.add({str(i): 7.0 + i % 2})
+    assert known.method == "asymptotic"
+    assert known.interval is not None and 5 < known.interval[0] < 7.4 < known.interval[1] < 9
+
+
+def test_an_asymptotic_interval_waits_for_numbers_that_vary() -> None:
+    sequence = AsymptoticSequence(500)
+    for i in range(49):
+        sequence.add(float(i % 5), 1.0)
+    assert sequence.interval is None
+    sequence.add(4.0, 1.0)
+    assert sequence.interval is not None
+    equal = AsymptoticSequence(500)
+    for _ in range(200):
+        equal.add(3.0, 1.0)
+    assert equal.interval is None and equal.count_for(0.1) == math.inf
+
+
+def test_an_asymptotic_interval_of_a_ratio_is_about_the_ratio_of_the_sums() -> None:
+    rng = random.Random(1)
+    sequence = AsymptoticSequence(500)
+    for _ in range(600):
+        below = rng.randint(1, 9)
+        sequence.add(float(sum(rng.random() < 0.3 for _ in range(below))), float(below))
+    low, high = sequence.interval or (0.0, 0.0)
+    assert low < 0.3 < high and high - low < 0.12
+
+
+@pytest.mark.parametrize("chance", [0.5, 0.8, 0.97])
+def test_how_many_observations_it_takes_is_foretold(chance: float) -> None:
+    rng, sequence = random.Random(2), BettingSequence([0.1])
+    for _ in range(60):
+        sequence.add(float(rng.random() < chance), 1.0)
+    foretold = sequence.count_for(0.1)
+    while sequence.interval[1] - sequence.interval[0] > 0.2:
+        sequence.add(float(rng.random() < chance), 1.0)
+    assert sequence.n / 2 < foretold < sequence.n * 2
