@@ -1,4 +1,4 @@
-"""Ability curves: how the share of solved episodes falls as a task grows, and the size at which half are solved.
+"""AbilityTable curves: how the share of solved episodes falls as a task grows, and the size at which half are solved.
 
 The share at size x is floor + (1 - floor) · (1 - lapse) / (1 + (x / location) ** slope): a logistic curve over log
 size. `floor` is what chance solves. A lapse is a failure that has nothing to do with the size. The posterior stands on
