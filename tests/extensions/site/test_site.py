@@ -83,8 +83,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         model = Mock(model=name, function=calculator(wrong_from, 10))
         evaluate("arithmetic", model, overrides=SUMS, output_path=top / folder)
     for name in ("random", "dpbench/polite"):
-        folder = top / f"dp {name.replace('/', ' ')} <b>"
-        evaluate("dpbench_quick", overrides=[f"baseline={name}", "matrix.condition=[sim3nc]"], output_path=folder)
+        place = top / f"dp {name.replace('/', ' ')} <b>"
+        evaluate("dpbench_quick", overrides=[f"baseline={name}", "matrix.condition=[sim3nc]"], output_path=place)
     return top
 
 
