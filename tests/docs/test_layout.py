@@ -11,7 +11,7 @@ LONGEST = {
     ROOT / "README.md": 150,
     ROOT / "CONTRIBUTING.md": 120,
     ROOT / "docs" / "architecture.md": 200,
-    ROOT / "docs" / "reference" / "cli.md": 470,  # a section a command: looked up, not read
+    ROOT / "docs" / "reference" / "cli.md": 510,  # a section a command: looked up, not read
     **dict.fromkeys(READMES, 40),
 }
 PAGES = [*LONGEST, *(ROOT / "docs").rglob("*.md")]
