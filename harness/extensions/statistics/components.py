@@ -20,7 +20,7 @@ class Component:
 
     Attributes:
         variance: the unbiased estimate, in the square of the metric's unit; below 0 by chance where little is there.
-        interval: 95 %, by the jackknife; None with fewer than three units.
+        interval: 95 %, by the jackknife; None with fewer than three units, and of a factor that crosses units.
         levels: how many values the factor has.
     """
 
@@ -105,6 +105,9 @@ def components(
         Component(float(found[i]), _interval(float(found[i]), [one[i] for one in replicates], min(GROUPS, count)), size)
         for i, size in enumerate([*(int(levels[name].max()) + 1 for name in kept), len(values)])
     ]
+    for i, name in enumerate(kept):  # leaving units out says nothing of effects that all units share
+        if len({*zip(factors[name], units, strict=True)}) > parts[i].levels:
+            parts[i] = Component(parts[i].variance, None, parts[i].levels)
     alike = tuple(name for name in factors if name not in kept)
     return Components(dict(zip(kept, parts, strict=False)), parts[-1], alike, len(values), int(cell.max()) + 1)
 

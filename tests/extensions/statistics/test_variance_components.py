@@ -171,3 +171,13 @@ def test_report_has_the_table_of_any_run_by_the_name_of_its_kind(
     [both] = json.loads(out)
     assert [row["key"]["component"] for row in both["rows"]] == ["case", "case × model", "repeat"]
     assert "case" in render(table(drawn(1, cases=5)), "latex")
+
+
+def test_a_factor_that_crosses_cases_has_no_interval() -> None:
+    """Leaving cases out says nothing of an effect that all cases share."""
+    rng = numpy.random.default_rng(0)
+    case = [i for i in range(12) for _ in range(8)]
+    seat = [k % 4 for _ in range(12) for k in range(8)]
+    found = components(rng.normal(size=96).tolist(), [0] * 96, {"case": case, "seat": seat}, case)
+    assert found is not None and found.parts["seat"].interval is None
+    assert found.parts["case"].interval is not None and found.rest.interval is not None
