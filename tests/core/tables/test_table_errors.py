@@ -137,7 +137,7 @@ def test_json_says_kinds_and_has_std_only_where_asked() -> None:
 def test_no_label_can_take_the_name_of_a_tidy_rows_field() -> None:
     lines = [replace(score, uses_ground_truth=True) for score in SIM]
     own = {key for error in ("std", "t") for row in made(lines, uncertainty=error).long() for key in row}
-    more = {"best", "group", "unread"}  # standings, groups of rows, and models that were not read have these
+    more = {"best", "beyond", "group", "unread"}  # standings, abilities, groups of rows, models that were not read
     assert (own | more) - {"code", "metric"} == RESERVED
 
 
