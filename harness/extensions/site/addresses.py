@@ -25,7 +25,7 @@ def slug(name: str, longest: int = _LONGEST) -> str:
     Names that are not such a part already end in their digest there, so no two have the same.
 
     >>> slug("dpbench_quick"), slug("Qwen/Qwen2.5-7B")
-    ('dpbench_quick', 'qwen-qwen2.5-7b-3f59d21d11')
+    ('dpbench_quick', 'qwen-qwen2.5-7b-401a4b448e')
     """
     plain = re.sub(r"[^a-z0-9._]+", "-", name.lower())
     plain = re.sub(r"\.{2,}", ".", plain)[:longest].strip("-._")
