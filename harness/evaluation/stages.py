@@ -155,7 +155,7 @@ def _begin(rule: StoppingRule, run: OpenRun) -> None:
     if any(engine.collects for engine in plan.engines.values()):
         raise SetupError("no rule can end a run whose engine collects all requests in one batch", hint=_NO_RULE)
     if run.after:
-        raise SetupError("no rule can end a run that others rate once it is played (judges, …)", hint=_NO_RULE)
+        raise SetupError("no rule can end a run that others rate once it is played", hint=_NO_RULE)
     if plan.in_all(count) > count or any(key.seats_agents for key in plan.keys):
         names = ", ".join(key.name for key in plan.keys)
         raise SetupError(f"no rule can end a run whose conditions or pairings {names} chooses", hint=_NO_RULE)

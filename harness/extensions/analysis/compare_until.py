@@ -21,7 +21,7 @@ from harness.config.plan import QUESTIONS, Plan, Survey, survey
 from harness.config.project import find
 from harness.evaluation.run import Run
 from harness.evaluation.stages import execute
-from harness.extensions.stopping.block_progress import Progress as Blocks
+from harness.extensions.stopping.block_progress import BlockProgress
 from harness.extensions.stopping.covered_mean import Covered
 from harness.extensions.stopping.decision import Decision, PairedDifference
 from harness.extensions.stopping.first_blocks import FirstBlocks
@@ -90,7 +90,7 @@ def compare_until(options: argparse.Namespace) -> int:
         raise SpecError(message, place=_UNTIL, hint="Name another metric: --metrics NAME.")
     if options.margin is not None and not 0 < options.margin < math.inf:
         raise SpecError(f"found {options.margin:g}", place=Place("--margin"), hint="It takes a difference above 0.")
-    first, second = (Blocks(side.plan, side.survey.episodes, covered[0]) for side in sides)
+    first, second = (BlockProgress(side.plan, side.survey.episodes, covered[0]) for side in sides)
     if first.blocks.ids != second.blocks.ids:
         raise DataError("the sides play other cases, or the same with another seed", hint=_SAME)
     difference = PairedDifference(covered[0], first.blocks, first.covered_ids, options.margin)

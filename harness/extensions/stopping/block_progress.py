@@ -15,7 +15,7 @@ from .covered_mean import Covered
 from .until_options import PLACE
 
 
-class Progress:
+class BlockProgress:
     """Which blocks of episodes have ended, in their order.
 
     Attributes:

@@ -9,7 +9,7 @@ from harness.config.plan import Job, Plan
 from harness.runtime.stopping import StoppingRule
 from harness.tables import EpisodeScore
 
-from .block_progress import Progress
+from .block_progress import BlockProgress
 from .covered_mean import Covered
 
 
@@ -27,7 +27,7 @@ class FirstBlocks(StoppingRule):
         self._count, self._covered, self._at, self._enough = count, covered, at, enough
 
     def begin(self, plan: Plan, episodes: Sequence[Job]) -> None:
-        self._progress = Progress(plan, episodes, self._covered)
+        self._progress = BlockProgress(plan, episodes, self._covered)
         self.order = self._progress.blocks.order
 
     def add(self, score: EpisodeScore) -> None:

@@ -12,10 +12,10 @@ from harness.config.plan import Job, Plan
 from harness.runtime.stopping import StoppingRule
 from harness.tables import EpisodeScore
 
-from .block_progress import Progress
+from .block_progress import BlockProgress
 from .confidence_sequences import LEVEL, Interval
 from .covered_mean import Covered
-from .estimates import Estimate, Mean
+from .estimates import Mean, MeanEstimate
 from .until_options import PLACE, Wanted
 
 _TOO_NARROW: Final = (
@@ -42,7 +42,7 @@ class Until(StoppingRule):
     def begin(self, plan: Plan, episodes: Sequence[Job]) -> None:
         covered = Covered.of(plan, self.wanted.name, PLACE)
         self._plan, self._episodes, self._covered = plan, len(episodes), covered
-        self._progress = Progress(plan, episodes, covered)
+        self._progress = BlockProgress(plan, episodes, covered)
         self.order = self._progress.blocks.order
         ids, blocks = self._progress.covered_ids, self._progress.blocks.ids
         if self.wanted.per_condition:
@@ -53,7 +53,7 @@ class Until(StoppingRule):
             self._estimates = [self._estimate(covered.mean(ids), blocks)]
         self._needed = self._blocks()
 
-    def _estimate(self, mean: Mean, blocks: Sequence[Sequence[str]]) -> Estimate:
+    def _estimate(self, mean: Mean, blocks: Sequence[Sequence[str]]) -> MeanEstimate:
         low, high = mean.bounds
         width = self.wanted.width
         if math.isfinite(high - low):
@@ -61,7 +61,7 @@ class Until(StoppingRule):
             if width >= (high - low) / 2:
                 message = f"{mean.name} lies between {low:g} and {high:g}, so it is known within ±{width:g} already"
                 raise SpecError(message, place=PLACE, hint="Ask for less than half of that range.")
-        return Estimate(mean, blocks, self._progress.blocks.scale, (width,))
+        return MeanEstimate(mean, blocks, self._progress.blocks.scale, (width,))
 
     def add(self, score: EpisodeScore) -> None:
         if self.reached is not None:
@@ -91,11 +91,11 @@ class Until(StoppingRule):
         """After about how many blocks the number will be known well enough, by what is known so far."""
         return max(one.blocks_for(self._target(one, one.interval or (0.0, 0.0))) for one in self._estimates)
 
-    def _is_known(self, estimate: Estimate) -> bool:
+    def _is_known(self, estimate: MeanEstimate) -> bool:
         interval = estimate.interval
         return interval is not None and _half(interval) <= self._target(estimate, interval)
 
-    def _target(self, estimate: Estimate, interval: Interval) -> float:
+    def _target(self, estimate: MeanEstimate, interval: Interval) -> float:
         """How wide half of the interval may be."""
         low, high = estimate.mean.bounds
         if not self.wanted.percent:
@@ -142,7 +142,7 @@ def _half(interval: Interval) -> float:
     return (interval[1] - interval[0]) / 2
 
 
-def in_words(estimate: Estimate) -> str:
+def in_words(estimate: MeanEstimate) -> str:
     """What is known of a mean."""
     if (interval := estimate.interval) is None:
         return f"{estimate.mean.name} has no interval yet"
