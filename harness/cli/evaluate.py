@@ -76,6 +76,7 @@ def _evaluate_one(options: argparse.Namespace, plan: Plan, silent: bool = False)
     """Run one of the specs; returns the exit code, and its folder (None: Ctrl-C). `silent`: print no tables."""
     asked_for, rule = post_run.from_arguments(find(), vars(options)), chosen_rule(vars(options))
     how = running(options)
+    asked = {**asked_for, **({} if rule is None else {"rule": rule})}
     if how.output_path is not None and len([name for given in options.specs for name in _names(given)]) > 1:
         folder = how.output_path / default_folder(plan, overwrite=True).name
     else:
@@ -90,7 +91,7 @@ def _evaluate_one(options: argparse.Namespace, plan: Plan, silent: bool = False)
     try:
         with progress:
             how = replace(how, output_path=folder)
-            done = execute(plan, how, on_score, asked_for=asked_for, on_more=progress.begin, rule=rule)
+            done = execute(plan, how, on_score, asked_for=asked, on_more=progress.begin)
     except NotPreparedError as error:
         error.advise(options)
         raise

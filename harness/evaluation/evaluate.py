@@ -65,8 +65,9 @@ def evaluate(
         with approvals.allowing(how.allow_code_execution):
             model = resolve.given_engine("model", model, model_args, project)
             asked_for, rule = post_run.from_arguments(project, added), stopping.chosen_rule(added)
+            asked = {**asked_for, **({} if rule is None else {"rule": rule})}
             loaded = _loaded(spec, project, overrides, **keys)
-            return execute(resolve.plan(loaded, project, model), how, on_score, asked_for=asked_for, rule=rule)
+            return execute(resolve.plan(loaded, project, model), how, on_score, asked_for=asked)
 
 
 evaluate.__dict__["__signature__"] = signature_with_options(evaluate)

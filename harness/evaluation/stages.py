@@ -274,26 +274,27 @@ def execute(
     options: Options,
     on_score: OnScore | None = None,
     *,
-    asked_for: Mapping[str, PostRun] | None = MappingProxyType({}),
+    asked_for: Mapping[str, PostRun | StoppingRule] | None = MappingProxyType({}),
     on_more: OnMore | None = None,
     spent: Spent | None = None,
-    rule: StoppingRule | None = None,
 ) -> Run:
     """Play a plan, run the extensions that its metrics need, and write all results into `options.output_path`.
 
     `asked_for`: what is to follow, by name of `[post_run]`; it adds to what the metrics need and has precedence. None:
-    nothing follows. `rule`: as in `OpenRun`, as is all else. Raises as `evaluate`.
+    nothing follows. A `StoppingRule` among it may end the run. All else is as in `OpenRun`. Raises as `evaluate`.
     """
     folder = options.output_path or run_json.default_folder(plan, options.overwrite)
+    asked = asked_for or {}
+    later = {name: one for name, one in asked.items() if isinstance(one, PostRun)}
     run = OpenRun(
         plan=plan,
         options=options,
         folder=folder,
         on_score=on_score or (lambda score, total: None),
         on_more=on_more or (lambda name: None),
-        after=tuple(() if asked_for is None else post_run.following(plan.metrics, asked_for)),
+        after=tuple(() if asked_for is None else post_run.following(plan.metrics, later)),
         spent=spent or Spent(),
-        rule=rule,
+        rule=next((one for one in asked.values() if isinstance(one, StoppingRule)), None),
     )
     with contextlib.ExitStack() as held:
         for stage in STAGES:

@@ -11,8 +11,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy
-
 Interval = tuple[float, float]
 LEVEL: Final = 0.95
 _MOST: Final = 0.5
@@ -39,6 +37,8 @@ class BettingSequence:
     """
 
     def __init__(self, distances: Sequence[float], largest: float = 1.0) -> None:
+        import numpy
+
         points = min(max(_POINTS[0], math.ceil(20 / min(distances))), _POINTS[1])
         self._step = 1 / points
         self._distances: Any = numpy.asarray(distances, float)[:, None]
@@ -53,6 +53,8 @@ class BettingSequence:
 
     def add(self, a: float, d: float) -> None:
         """Take an observation, 0 ≤ a ≤ d ≤ `largest`."""
+        import numpy
+
         a, d = a / self._largest, d / self._largest
         bets = self._distances / ((0.25 + self._squares) / (self.n + 1) + self._distances**2)
         means, most_above, most_below = self._means
@@ -91,6 +93,8 @@ def _sum(logs: Any) -> Any:
     """The logarithm of the sum of exp(logs), over the first axis."""
     if len(logs) == 1:
         return logs[0]
+    import numpy
+
     top = logs.max(axis=0)
     return top + numpy.log(numpy.exp(logs - top).sum(axis=0))
 
