@@ -12,7 +12,7 @@ import numpy
 from scipy.stats import norm, t
 
 from harness.extensions.stopping import decision
-from harness.extensions.stopping.estimates import Mean, SequentialMean
+from harness.extensions.stopping.estimates import Mean, MeanEstimate
 
 Draw = Callable[[numpy.random.Generator, int], numpy.ndarray]
 """Numbers of so many cases: a row a case, a column a repeat."""
@@ -38,11 +38,11 @@ LONGEST = 300
 
 def estimate(
     cases: int, repeats: int, bounds: tuple[float, float], distances: tuple[float, ...]
-) -> tuple[SequentialMean, list[list[str]]]:
+) -> tuple[MeanEstimate, list[list[str]]]:
     """The confidence sequence of the harness over so many blocks of a case each, and their ids."""
     ids = [[f"{case}/{repeat}" for repeat in range(repeats)] for case in range(cases)]
     weights = {name: 1 / (cases * repeats) for block in ids for name in block}
-    return SequentialMean(Mean("score", weights, bounds), ids, dict.fromkeys(weights, float(cases)), distances), ids
+    return MeanEstimate(Mean("score", weights, bounds), ids, dict.fromkeys(weights, float(cases)), distances), ids
 
 
 def looks(numbers: numpy.ndarray, bounds: tuple[float, float], width: float) -> numpy.ndarray:

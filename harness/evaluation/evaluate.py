@@ -15,11 +15,13 @@ from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse
 from harness.evaluation import post_run
 from harness.evaluation.eval_options import EvalOptions, document_options, signature_with_options
+from harness.evaluation.post_run import PostRun
 from harness.evaluation.run import Run
 from harness.evaluation.stages import OnScore, execute
 from harness.plugins import approvals
 from harness.runtime import stopping
 from harness.runtime.options import NAMES, Options
+from harness.runtime.stopping import StoppingRule
 
 
 def evaluate(
@@ -65,8 +67,9 @@ def evaluate(
         with approvals.allowing(how.allow_code_execution):
             model = resolve.given_engine("model", model, model_args, project)
             asked_for, rule = post_run.from_arguments(project, added), stopping.chosen_rule(added)
+            asked: dict[str, PostRun | StoppingRule] = {**asked_for, **({} if rule is None else {"rule": rule})}
             loaded = _loaded(spec, project, overrides, **keys)
-            return execute(resolve.plan(loaded, project, model), how, on_score, asked_for=asked_for, rule=rule)
+            return execute(resolve.plan(loaded, project, model), how, on_score, asked_for=asked)
 
 
 evaluate.__dict__["__signature__"] = signature_with_options(evaluate)

@@ -155,7 +155,7 @@ def _begin(rule: StoppingRule, run: OpenRun) -> None:
     if any(engine.collects for engine in plan.engines.values()):
         raise SetupError("no rule can end a run whose engine collects all requests in one batch", hint=_NO_RULE)
     if run.after:
-        raise SetupError("no rule can end a run whose episodes are rated once all are played", hint=_NO_RULE)
+        raise SetupError("no rule can end a run that others rate once it is played", hint=_NO_RULE)
     if plan.in_all(count) > count or any(key.seats_agents for key in plan.keys):
         names = ", ".join(key.name for key in plan.keys)
         raise SetupError(f"no rule can end a run whose conditions or pairings {names} chooses", hint=_NO_RULE)
@@ -246,8 +246,7 @@ def follow(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
         done = finish(done, run.began)  # the episodes can be read even if what follows fails
 
     def another(name: str, plan: Plan, how: Options, spent: Spent) -> Run:
-        opened = _opened(plan, replace(how, stop_unless=None), {})
-        return _through(replace(opened, on_score=run.on_more(name) or opened.on_score, spent=spent))
+        return execute(plan, replace(how, stop_unless=None), run.on_more(name), spent=spent)
 
     for one in run.after:
         done = one.run(done, plan, run.options, another, run.began)
@@ -276,27 +275,28 @@ def execute(
     options: Options,
     on_score: OnScore | None = None,
     *,
-    asked_for: Mapping[str, PostRun] | None = MappingProxyType({}),
+    asked_for: Mapping[str, PostRun | StoppingRule] | None = MappingProxyType({}),
     on_more: OnMore | None = None,
-    rule: StoppingRule | None = None,
+    spent: Spent | None = None,
 ) -> Run:
     """Play a plan, run the extensions that its metrics need, and write all results into `options.output_path`.
 
     `asked_for`: what is to follow, by name of `[post_run]`; it adds to what the metrics need and has precedence. None:
-    nothing follows. `rule`: as in `OpenRun`, as is all else. Raises as `evaluate`.
+    nothing follows. A `StoppingRule` among it may end the run. All else is as in `OpenRun`. Raises as `evaluate`.
     """
-    run = replace(_opened(plan, options, asked_for), rule=rule)
-    run = replace(run, on_score=on_score or run.on_score, on_more=on_more or run.on_more)
-    return _through(run)
-
-
-def _opened(plan: Plan, options: Options, asked_for: Mapping[str, PostRun] | None) -> OpenRun:
     folder = options.output_path or run_json.default_folder(plan, options.overwrite)
-    after = () if asked_for is None else post_run.following(plan.metrics, asked_for)
-    return OpenRun(plan=plan, options=options, folder=folder, after=tuple(after))
-
-
-def _through(run: OpenRun) -> Run:
+    asked = asked_for or {}
+    later = {name: one for name, one in asked.items() if isinstance(one, PostRun)}
+    run = OpenRun(
+        plan=plan,
+        options=options,
+        folder=folder,
+        on_score=on_score or (lambda score, total: None),
+        on_more=on_more or (lambda name: None),
+        after=tuple(() if asked_for is None else post_run.following(plan.metrics, later)),
+        spent=spent or Spent(),
+        rule=next((one for one in asked.values() if isinstance(one, StoppingRule)), None),
+    )
     with contextlib.ExitStack() as held:
         for stage in STAGES:
             run = stage(run, held)

@@ -76,7 +76,7 @@ class _Side:
             own = how.output_path
             self.folder = own / self.letter.lower() if own else default_folder(self.plan, how.overwrite)
         on_score = progress.begin(f"{self.letter}: {self.plan.spec.name} · {self.plan.model}")
-        return execute(self._planned(), replace(how, output_path=self.folder), on_score, rule=rule)
+        return execute(self._planned(), replace(how, output_path=self.folder), on_score, asked_for={"rule": rule})
 
 
 def compare_until(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from harness.tables import EpisodeScore
 from .balanced_order import Blocks
 from .confidence_sequences import Interval
 from .covered_mean import Covered
-from .estimates import Mean, SequentialMean
+from .estimates import Mean, MeanEstimate
 
 DISTANCES: Final = (0.4, 0.2, 0.1, 0.05, 0.025)
 """Differences, as shares of the range, that are to be found out soon: which one there is, is not known before."""
@@ -62,7 +62,7 @@ class PairedDifference:
         distances += (margin,) if margin is not None and margin < width else ()
         self.covered, self.blocks, self.margin = covered, blocks, margin
         self._mean = covered.mean(ids)
-        self._estimate = SequentialMean(
+        self._estimate = MeanEstimate(
             Mean(covered.title, self._mean.weights, (-width, width)), blocks.ids, blocks.scale, distances
         )
         self._sums = [0.0, 0.0, 0.0]

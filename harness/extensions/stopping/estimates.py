@@ -30,7 +30,7 @@ class Mean:
 
 
 @dataclass
-class SequentialMean:
+class MeanEstimate:
     """The confidence sequence of a mean. Numbers without bounds, or beyond them, have an asymptotic one.
 
     Args:

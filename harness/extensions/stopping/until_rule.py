@@ -15,7 +15,7 @@ from harness.tables import EpisodeScore
 from .block_progress import BlockProgress
 from .confidence_sequences import LEVEL, Interval
 from .covered_mean import Covered
-from .estimates import Mean, SequentialMean
+from .estimates import Mean, MeanEstimate
 from .until_options import PLACE, Wanted
 
 _TOO_NARROW: Final = (
@@ -53,7 +53,7 @@ class Until(StoppingRule):
             self._estimates = [self._estimate(covered.mean(ids), blocks)]
         self._needed = self._blocks()
 
-    def _estimate(self, mean: Mean, blocks: Sequence[Sequence[str]]) -> SequentialMean:
+    def _estimate(self, mean: Mean, blocks: Sequence[Sequence[str]]) -> MeanEstimate:
         low, high = mean.bounds
         width = self.wanted.width
         if math.isfinite(high - low):
@@ -61,7 +61,7 @@ class Until(StoppingRule):
             if width >= (high - low) / 2:
                 message = f"{mean.name} lies between {low:g} and {high:g}, so it is known within ±{width:g} already"
                 raise SpecError(message, place=PLACE, hint="Ask for less than half of that range.")
-        return SequentialMean(mean, blocks, self._progress.blocks.scale, (width,))
+        return MeanEstimate(mean, blocks, self._progress.blocks.scale, (width,))
 
     def add(self, score: EpisodeScore) -> None:
         if self.reached is not None:
@@ -91,11 +91,11 @@ class Until(StoppingRule):
         """After about how many blocks the number will be known well enough, by what is known so far."""
         return max(one.blocks_for(self._target(one, one.interval or (0.0, 0.0))) for one in self._estimates)
 
-    def _is_known(self, estimate: SequentialMean) -> bool:
+    def _is_known(self, estimate: MeanEstimate) -> bool:
         interval = estimate.interval
         return interval is not None and _half(interval) <= self._target(estimate, interval)
 
-    def _target(self, estimate: SequentialMean, interval: Interval) -> float:
+    def _target(self, estimate: MeanEstimate, interval: Interval) -> float:
         """How wide half of the interval may be."""
         low, high = estimate.mean.bounds
         if not self.wanted.percent:
@@ -142,7 +142,7 @@ def _half(interval: Interval) -> float:
     return (interval[1] - interval[0]) / 2
 
 
-def in_words(estimate: SequentialMean) -> str:
+def in_words(estimate: MeanEstimate) -> str:
     """What is known of a mean."""
     if (interval := estimate.interval) is None:
         return f"{estimate.mean.name} has no interval yet"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.extensions.stopping.confidence_sequences import AsymptoticSequence, BettingSequence
-from harness.extensions.stopping.estimates import Mean, SequentialMean
+from harness.extensions.stopping.estimates import Mean, MeanEstimate
 
 Draw = Callable[[random.Random], list[float]]
 SHAPES: dict[str, tuple[Draw, float]] = {
@@ -32,7 +32,7 @@ def misses(draw: Draw, truth: float, runs: int, cases: int) -> int:
         ids = [[f"{i}/{j}" for j in range(len(numbers))] for i, numbers in enumerate(drawn)]
         count = sum(map(len, ids))
         weights = {name: 1 / count for block in ids for name in block}
-        known = SequentialMean(Mean("score", weights, (0, 1)), ids, dict.fromkeys(weights, float(cases)), (0.1,))
+        known = MeanEstimate(Mean("score", weights, (0, 1)), ids, dict.fromkeys(weights, float(cases)), (0.1,))
         outside = False
         for names, numbers in zip(ids, drawn, strict=True):
             known.add(dict(zip(names, numbers, strict=True)))
@@ -78,8 +78,8 @@ def test_bounds_move_and_stretch_the_interval() -> None:
     ids = [[str(i)] for i in range(60)]
     weights = dict.fromkeys(map(str, range(60)), 1 / 60)
     scale = dict.fromkeys(weights, 60.0)
-    shares = SequentialMean(Mean("share", weights, (0, 1)), ids, scale, (0.1,))
-    points = SequentialMean(Mean("points", weights, (-50, 150)), ids, scale, (20.0,))
+    shares = MeanEstimate(Mean("share", weights, (0, 1)), ids, scale, (0.1,))
+    points = MeanEstimate(Mean("points", weights, (-50, 150)), ids, scale, (20.0,))
     for i in range(60):
         shares.add({str(i): (i % 3) / 2})
         points.add({str(i): -50 + 200 * (i % 3) / 2})
@@ -90,7 +90,7 @@ def test_bounds_move_and_stretch_the_interval() -> None:
 def test_a_number_beyond_the_bounds_makes_the_sequence_asymptotic() -> None:
     ids = [[str(i)] for i in range(60)]
     weights = dict.fromkeys(map(str, range(60)), 1 / 60)
-    known = SequentialMean(Mean("score", weights, (0, 1)), ids, dict.fromkeys(weights, 60.0), (0.1,))
+    known = MeanEstimate(Mean("score", weights, (0, 1)), ids, dict.fromkeys(weights, 60.0), (0.1,))
     known.add({"0": 0.5})
     assert known.method == "betting"
     for i in range(1, 60):

@@ -210,7 +210,7 @@ def test_what_has_no_mean_of_independent_cases_is_refused(what: str, tmp_path: P
 def test_tournaments_and_judged_runs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(harness.UserError, match="tournament chooses"):
         harness.evaluate("tournament", until="headline ±2%", output_path=tmp_path / "t")
-    with pytest.raises(harness.UserError, match="rated once all are played"):
+    with pytest.raises(harness.UserError, match="others rate"):
         harness.evaluate("judged", Mock(text="x"), judge="mock", until="headline ±2%", output_path=tmp_path / "j")
 
 
