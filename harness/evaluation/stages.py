@@ -206,7 +206,8 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     on_score = lambda score: run.on_score(score, total)  # noqa: E731
     work = None
     try:
-        work = work_of(run.plan, run.survey.episodes, folder, options, on_score, run.spent, run.rule)
+        work = work_of(run.plan, run.survey.episodes, folder, options, on_score, run.spent)
+        work.begin(run.rule)
         with session() as one:
             try:
                 one.run(play_all(work, executor.play))

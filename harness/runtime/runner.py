@@ -187,6 +187,13 @@ class Work:
         agents = {agent for (agent, _), move in moves.items() if move.calls}
         self.live_models.update(condition.group_of(case, agent).model or "model" for agent in agents)
 
+    def begin(self, rule: StoppingRule | None = None) -> None:
+        """Take what the journal has. `rule`: may end the run."""
+        self.rule = rule
+        self.read_journal()
+        for job in self.jobs() if self.moves else ():
+            self.on_recorded(job, self.moves.get(episode_id(*job), {}))
+
     def read_journal(self) -> None:
         """Take the finished episodes of the plan from what the journal says."""
         for name in filter(self.ends.__contains__, [episode_id(*job) for job in self.episodes]):
@@ -283,14 +290,16 @@ def work_of(
     options: Options,
     on_score: OnScore,
     spent: Spent,
-    rule: StoppingRule | None = None,
 ) -> Work:
-    """The episodes of a plan that the journals of a folder do not have. Calls `on_score` once with None, then once for
-    every episode, finished ones first. `spent`: what other runs have used of the budget."""
+    """The episodes of a plan that the journals of a folder do not have; `Work.begin` is to follow.
+
+    Calls `on_score` once with None, then once for every episode, finished ones first. `spent`: what other runs have
+    used of the budget.
+    """
     on_score(None)
     progress = storage.JournalState(*storage.journals(folder))
     before = progress.calls + spent.calls, progress.tokens + spent.tokens
-    work = Work(
+    return Work(
         plan=plan,
         episodes=episodes,
         folder=folder,
@@ -299,12 +308,7 @@ def work_of(
         usage=_usage_of(plan, options.budget, *before, spent.seconds, progress.micros),
         moves=progress.moves,
         ends=progress.ends,
-        rule=rule,
     )
-    work.read_journal()
-    for job in work.jobs() if work.moves else ():
-        work.on_recorded(job, work.moves.get(episode_id(*job), {}))
-    return work
 
 
 def _usage_of(plan: Plan, budget: Budget, calls: int, tokens: int, seconds: float, micros: int) -> Usage:
