@@ -286,6 +286,7 @@ async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]
     engine.asked, engine.cached, engine.prompted = [], 0, 0
     wall, cpu = time.perf_counter(), time.process_time()
     work = work_of(plan, jobs, folder, Options(), lambda score: None, Spent())
+    work.begin()
     await run(work, Local().play)
     scores = work.scores
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu

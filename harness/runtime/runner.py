@@ -122,13 +122,6 @@ class Work:
     def __post_init__(self) -> None:
         self.shares = ShareCheck(self.plan, self.options.stop_unless or {})
 
-    def begin(self, rule: StoppingRule | None) -> None:
-        """Take what the journals have; from then on `rule` may end the run."""
-        self.rule = rule
-        self.read_journal()
-        for job in self.jobs() if self.moves else ():
-            self.on_recorded(job, self.moves.get(episode_id(*job), {}))
-
     def on_turn_counts(self, model: str, counts: TurnCounts, source: object = None) -> None:
         """Take what became of a model's first turns. `source`: which process counted them."""
         before = self.over
@@ -193,6 +186,13 @@ class Work:
         condition, case, _ = job
         agents = {agent for (agent, _), move in moves.items() if move.calls}
         self.live_models.update(condition.group_of(case, agent).model or "model" for agent in agents)
+
+    def begin(self, rule: StoppingRule | None = None) -> None:
+        """Take what the journal has. `rule`: may end the run."""
+        self.rule = rule
+        self.read_journal()
+        for job in self.jobs() if self.moves else ():
+            self.on_recorded(job, self.moves.get(episode_id(*job), {}))
 
     def read_journal(self) -> None:
         """Take the finished episodes of the plan from what the journal says."""
@@ -294,8 +294,11 @@ def work_of(
     on_score: OnScore,
     spent: Spent,
 ) -> Work:
-    """The episodes of a plan that the journals of a folder do not have, which `Work.begin` reads. Calls `on_score` once
-    with None, then once for every episode, finished ones first. `spent`: what other runs have used of the budget."""
+    """The episodes of a plan that the journals of a folder do not have; `Work.begin` is to follow.
+
+    Calls `on_score` once with None, then once for every episode, finished ones first. `spent`: what other runs have
+    used of the budget.
+    """
     on_score(None)
     progress = storage.JournalState(*storage.journals(folder))
     before = progress.calls + spent.calls, progress.tokens + spent.tokens
