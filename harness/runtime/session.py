@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
+from types import FrameType
 from typing import Any, TypeVar
 
 from harness.api import Engine, StaysUp
@@ -27,16 +28,19 @@ class Session:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run to completion, also inside a notebook, whose own loop is running."""
+        task: asyncio.Task[T] | None = None
         try:
             if _is_in_loop():
                 off_thread: T = _in_thread(self._runner.run, work)
                 return off_thread
-            with _held_signals() as let_through:
-                result: T = self._runner.run(_after(let_through, work))
-            return result
+            with _interrupts() as interrupts:
+                loop = self._runner.get_loop()
+                task = loop.create_task(work)
+                interrupts.cancel(task)
+                return loop.run_until_complete(task)
         finally:
-            if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:  # Ctrl-C came before it began
-                work.close()  # work that began is cancelled with the loop: closed here, it could not end in order
+            if task is None and inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+                work.close()  # Ctrl-C came before it began; work that began is cancelled with the loop
 
     async def take(self, engines: Mapping[str, Engine]) -> dict[str, Engine]:
         """The engines for a run, each the one that is up if that has the very same parameters; all else is closed,
@@ -73,24 +77,55 @@ class Session:
                 self._runner.close()
 
 
+class _Interrupts:
+    """What Ctrl-C does to a run of the loop: the first cancels its task, or that task once there is one, since a loop
+    that is only half there cannot be closed. (`asyncio.Runner.run` looks at Ctrl-C only once its loop and task stand.)
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._task: asyncio.Task[Any] | None = None
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """The handler of the signal."""
+        self.count += 1
+        if self.count > 1:
+            raise KeyboardInterrupt
+        if self._task is not None:
+            self._cancel()
+
+    def cancel(self, task: asyncio.Task[Any]) -> None:
+        """From now on cancel this task; at once if Ctrl-C has come."""
+        self._task = task
+        if self.count:
+            self._cancel()
+
+    def _cancel(self) -> None:
+        if self._task is not None and not self._task.cancel():
+            raise KeyboardInterrupt  # it has ended
+        if self._task is not None:
+            self._task.get_loop().call_soon_threadsafe(lambda: None)  # the loop may wait for its next event
+
+
 @contextlib.contextmanager
-def _held_signals() -> Iterator[Callable[[], object]]:
-    """Hold back Ctrl-C, and what does the same, until the function that this yields is called: a loop that is only half
-    there cannot be closed, and work that has not begun cannot end in order. In other threads, which get no signals,
-    nothing is held."""
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: None
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+def _interrupts() -> Iterator[_Interrupts]:
+    """Within it Ctrl-C cancels a task. Where it does something else than Python's default, and in other threads, which
+    get no signals, that stays."""
+    interrupts = _Interrupts()
+    main = threading.current_thread() is threading.main_thread()
+    ours = main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    handler = interrupts.handle
+    if ours:
+        signal.signal(signal.SIGINT, handler)
     try:
-        yield lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        yield interrupts
+    except asyncio.CancelledError:
+        if interrupts.count:
+            raise KeyboardInterrupt from None
+        raise
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-async def _after(first: Callable[[], object], work: Coroutine[Any, Any, T]) -> T:
-    first()
-    return await work
+        if ours and signal.getsignal(signal.SIGINT) == handler:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _is_in_loop() -> bool:

@@ -39,7 +39,7 @@ def interrupted_at(line: int, began: list[str]) -> bool:
         sys.settrace(None)
         began.append("began")
         try:
-            await asyncio.sleep(60 if lines >= line else 0)
+            await asyncio.sleep(5 if lines >= line else 0)
         except asyncio.CancelledError:
             began.append("ended in order")
             raise
