@@ -75,7 +75,6 @@ def test_an_old_value_is_refused_with_the_new_one() -> None:
     [
         (("fit", "--spec", "arithmetic"), "fit", "calibrate"),
         (("score", "run", "--readers", "all"), "--readers", "--parsers"),
-        (("blame", "run", "--by", "random"), "--by", "--reference"),
         (("stress", "--spec", "arithmetic", "--least", "0.9"), "--least", "--min_parse_rate"),
         (("stress", "--spec", "arithmetic", "--forms_only"), "--forms_only", "--parse_only"),
         (

@@ -39,7 +39,6 @@ VALUES: Final[Mapping[str, str]] = {"tools": "tool_calls"}
 COMMANDS: Final[Mapping[str, str]] = {"fit": "calibrate"}
 """The same of commands."""
 OPTIONS: Final[Mapping[str, str]] = {
-    "--by": "--reference",
     "--forms_only": "--parse_only",
     "--least": "--min_parse_rate",
     "--one_engine_at_a_time": "--sequential_engines",

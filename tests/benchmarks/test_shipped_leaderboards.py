@@ -27,6 +27,8 @@ ELSEWHERE = {
     "judged",
     # for a small model: docs/how-to/tiny.md has its floor, its ceiling and what one reaches
     "tiny",
+    # adaptive, by sizes: docs/how-to/ability.md
+    "networks/coloring_ladder",
     # of planted faults: what is compared is not players
     *(
         "studies/coordinator",

@@ -8,9 +8,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 READMES = sorted((ROOT / "harness" / "extensions").glob("*/README.md"))
 LONGEST = {
-    ROOT / "README.md": 150,
+    ROOT / "README.md": 155,
     ROOT / "CONTRIBUTING.md": 120,
-    ROOT / "docs" / "architecture.md": 200,
+    ROOT / "docs" / "architecture.md": 205,
     ROOT / "docs" / "reference" / "cli.md": 510,  # a section a command: looked up, not read
     **dict.fromkeys(READMES, 40),
 }

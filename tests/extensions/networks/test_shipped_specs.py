@@ -27,8 +27,8 @@ def chatter(request: Request) -> str:
     return f"Let me see.\n### Final Answer ###\n{random.Random(request.id).choice(options.split(': ')[-1].split(', '))}"
 
 
-def test_there_are_eleven() -> None:
-    assert len(SPECS) == 11
+def test_there_are_twelve() -> None:
+    assert len(SPECS) == 12
 
 
 @pytest.mark.sampled(1)
