@@ -23,7 +23,7 @@ _WIDE: Final = 2.0
 """Standard deviation of strengths where nothing is known, and that of what seats and ties are worth."""
 _ROUNDS: Final = 12
 """How often strengths and their spread are estimated in turn."""
-_BALANCED: Final = 0.5
+_BALANCED: Final = 1 / 3
 """Share of the cases of a round that go to the pairs that have played least. Without them whoever was lucky at first
 would count as decided and hardly play again: intervals would cover 83 % to 88 % (`benchmarks/pairings.py`)."""
 _SURE: Final = 2.0
@@ -57,7 +57,7 @@ def choose(
     Strengths have the posterior of a Bradley–Terry model with a normal prior, as a normal distribution (Laplace). What
     is to be learned is the order of each two contestants; a case is worth the entropy that these orders are expected to
     lose by it (Lindley, 1956, "On a measure of the information provided by an experiment"), over the pairs that have a
-    contestant of it. Half of the cases go by that, the others to the pairs that have played least. Cases are drawn one
+    contestant of it. A third of the cases go to the pairs that have played least, the others by that. Cases are drawn one
     after another, each given those before; in one step also pairs of other contestants, which say little about each
     other.
 
