@@ -57,8 +57,8 @@ def choose(
     Strengths have the posterior of a Bradley–Terry model with a normal prior, as a normal distribution (Laplace). What
     is to be learned is the order of each two contestants; a case is worth the entropy that these orders are expected to
     lose by it (Lindley, 1956, "On a measure of the information provided by an experiment"), over the pairs that have a
-    contestant of it. A third of the cases go to the pairs that have played least, the others by that. Cases are drawn one
-    after another, each given those before; in one step also pairs of other contestants, which say little about each
+    contestant of it. A third of the cases go to the pairs that have played least, the others by that. Cases are drawn
+    one after another, each given those before; in one step also pairs of other contestants, which say little about each
     other.
 
     Args:
