@@ -208,6 +208,7 @@ def test_every_recipe_is_validated_fitted_and_played(
 
 SAYS = "The answer is (A). #### 1"
 BASES = {
+    "ability.md": "networks/coloring_ladder",
     "worlds.md": "worlds/four_way_stop", "replay.md": "agentsnet_quick",
     "graph_of_agents.md": "arithmetic", "networks.md": "networks/vertex_cover", "sharded.md": "sharded/ranks",
     "team.md": "arithmetic", "engines.md": "teams/star", "scaling.md": "agentsnet_quick",
