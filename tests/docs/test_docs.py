@@ -174,6 +174,7 @@ def recipes() -> list[Any]:
 
 
 @pytest.mark.docs
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "body"), recipes())
 def test_every_recipe_is_validated_fitted_and_played(
     page: Path, body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

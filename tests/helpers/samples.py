@@ -111,10 +111,8 @@ class Samples:
             for item in items:
                 if isinstance(item, pytest.Function) and getattr(item.obj, "is_hypothesis_test", False):
                     item.add_marker("slow")
-            # Slow tests of these engines run in their own groups, where their packages are installed.
-            items[:] = [
-                item for item in items if not (item.get_closest_marker("vllm") or item.get_closest_marker("tiny"))
-            ]
+            # Slow tests of these run in their own groups, those of engines where their packages are installed.
+            items[:] = [item for item in items if not any(map(item.get_closest_marker, ("vllm", "tiny", "docs")))]
         if share := os.environ.get("SLOW_TESTS"):
             which, parts = map(int, share.split("/"))
             items[:] = [

@@ -22,7 +22,7 @@ from harness.extensions.openai.openai import OpenAI
 from harness.extensions.tiny import weights
 from tests.helpers.small_families import FAMILIES, PANEL, QUESTIONS, SHORT, check_heard, check_played, families, moves
 
-pytestmark = [pytest.mark.tiny, pytest.mark.slow]  # `.ci/run` plays an eighth of them, by commit
+pytestmark = [pytest.mark.tiny, pytest.mark.slow]  # `.ci/run` plays a sixteenth of them, by commit
 ROOT = Path(__file__).resolve().parents[3]
 LM_EVAL = ROOT / "tests" / "data" / "lm_eval"
 
