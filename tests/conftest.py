@@ -216,3 +216,16 @@ def _started(**arguments: Any) -> Iterator[Driven]:
         driven.run(driven.engine.start())
     yield driven
     driven.close()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium by Playwright, of which a process can have one."""
+    from playwright.sync_api import sync_playwright
+
+    from tests.extensions.viewer.browser.browsing import CHROMIUM_FLAGS, chromium_path
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
+        yield started
+        started.close()

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from harness import evaluate
 from harness.engines.mock import Mock
-from tests.extensions.viewer.browser.browsing import CHROMIUM_FLAGS, MARKUP, Console, chromium_path, hostile_reply
+from tests.extensions.viewer.browser.browsing import MARKUP, Console, hostile_reply
 from tests.helpers.finished import calculator
 
 pytestmark = pytest.mark.browser
@@ -58,17 +58,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
-        yield made
-        made.close()
-
-
 @pytest.fixture
-def page(chromium: Browser) -> Iterator[Page]:
-    made = chromium.new_page(viewport={"width": 1280, "height": 900})
+def page(browser: Browser) -> Iterator[Page]:
+    made = browser.new_page(viewport={"width": 1280, "height": 900})
     made.set_default_timeout(20_000)
     console = Console(made)
     yield made
@@ -142,8 +134,8 @@ def test_on_paper_charts_and_tables_stand_open_and_the_menu_is_gone(page: Page, 
     assert page.evaluate(shown) == [True, False, True]
 
 
-def test_without_scripts_everything_is_read(chromium: Browser, site: Path) -> None:
-    context = chromium.new_context(java_script_enabled=False)
+def test_without_scripts_everything_is_read(browser: Browser, site: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     for file in one_of_each(site):
         page.goto(file.as_uri())

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
-from tests.extensions.viewer.browser.browsing import CHROMIUM_FLAGS, Console, chromium_path, make_runs, started_viewer
+from tests.extensions.viewer.browser.browsing import Console, make_runs, started_viewer
 
 
 @pytest.fixture(scope="session")
@@ -20,14 +20,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def url(folder: Path) -> Iterator[str]:
     with started_viewer(folder) as address:
         yield address
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
-        yield made
-        made.close()
 
 
 @pytest.fixture
