@@ -103,8 +103,8 @@ def _evaluate_one(options: argparse.Namespace, plan: Plan, silent: bool = False)
             there += f"; {one.title}: {one.done} of {one.total} are there, {one.total - one.done} are missing"
         return interrupted(there if folder.exists() else "nothing was run"), None
     print_tables(done, options, tables_too=not silent)
-    if rule is not None:
-        print(rule.reached if "stopped" in done.meta else rule.unmet() or "", file=sys.stderr)
+    if rule is not None and (end := rule.reached or rule.unmet()):
+        print(end, file=sys.stderr)
     return int(bool(done.scores) and len(done.failed) == len(done.scores)), folder
 
 

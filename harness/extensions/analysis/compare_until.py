@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from harness.api import RatioMetric
 from harness.api.errors import DataError, Place, SpecError
@@ -74,7 +74,7 @@ class _Side:
         """Play as far as the rule says."""
         if self.folder is None:
             own = how.output_path
-            self.folder = own / self.letter.lower() if own else default_folder(self.plan, how.overwrite)
+            self.folder = own / self.letter.lower() if own else default_folder(self.plan, overwrite=False)
         on_score = progress.begin(f"{self.letter}: {self.plan.spec.name} · {self.plan.model}")
         return execute(self._planned(), replace(how, output_path=self.folder), on_score, asked_for={"rule": rule})
 
@@ -94,12 +94,12 @@ def compare_until(options: argparse.Namespace) -> int:
     if first.blocks.ids != second.blocks.ids:
         raise DataError("the sides play other cases, or the same with another seed", hint=_SAME)
     difference = PairedDifference(covered[0], first.blocks, first.covered_ids, margin)
+    better = _better(sides[0].plan, name, covered[0].metric)
     # Without a bar only how far both are is of interest, which each turn says.
     progress = Progress(options.quiet or not sys.stderr.isatty())
     with session():
         decision, runs = _play(sides, difference, how, progress, covered)
-    lower = HeadlineSpec.of(sides[0].plan.spec.data, sides[0].plan.metrics).better == "lower"
-    sentence = difference.in_words(_names(sides), lower) + _after(decision, len(first.blocks.ids), runs)
+    sentence = difference.in_words(_names(sides), better) + _after(decision, len(first.blocks.ids), runs)
     reasons = (why for run in runs for why in run.headline.unread(run.scores).values())
     unread = [*dict.fromkeys(reasons)] if name == HEADLINE else []
     if unread:
@@ -108,6 +108,14 @@ def compare_until(options: argparse.Namespace) -> int:
     for side in sides:
         print(f"{side.letter}: {side.folder}", file=sys.stderr)
     return 0
+
+
+def _better(plan: Plan, name: str, metric: str) -> Literal["higher", "lower"] | None:
+    """Which numbers are better; None where only the spec's headline would say it, and this is about another metric."""
+    if plan.spec.get("headline") is None and name != HEADLINE:
+        return None
+    headline = HeadlineSpec.of(plan.spec.data, plan.metrics)
+    return headline.better if headline.metric == metric else None
 
 
 _SAME: Final = "--set_b may change who plays and how, not what makes cases (task, matrix, limit, seed, repeats)."
@@ -119,6 +127,10 @@ def _check(options: argparse.Namespace) -> None:
     if options.runs or options.label:
         hint = "Name a spec: --spec FILE --model A --model_b B; both sides are played."
         raise SpecError("runs are given, which were played before", place=_UNTIL, hint=hint)
+    if options.where or options.published:
+        name = "--where" if options.where else "--published"
+        hint = "Choose conditions with --set matrix.…, or compare runs that are played."
+        raise SpecError(f"{name} belongs to a comparison of runs", place=_UNTIL, hint=hint)
     if not options.spec:
         raise SpecError("no spec is given", place=_UNTIL, hint="--spec FILE --model A --model_b B")
 

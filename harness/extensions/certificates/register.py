@@ -108,7 +108,7 @@ def fetched(entry: Listing) -> dict[str, Any]:
     """
     with tempfile.TemporaryDirectory(prefix="harness-register-") as place:
         _git(place, "init", "-q")
-        _git(place, "fetch", "-q", "--depth", "1", "--", entry.repository, entry.commit)
+        _git(place, "fetch", "-q", "--depth", "1", "--no-tags", "--", entry.repository, entry.commit)
         raw = _blob(place, entry.commit, entry.card, f"{entry.name}: {entry.repository}")
     if cards.digest(raw) != entry.card_digest:
         raise DataError(f"{entry.name}: {entry.card} at that commit has the digest {cards.digest(raw)}")
@@ -136,7 +136,10 @@ def entries_of(checkout: Path, specs: Sequence[str] = ()) -> list[Listing]:
     names = specs or [one["spec"] for one in data["benchmarks"]]
     for name in names:
         _certified(data, name, place)
-    return [Listing(_name(name), address, commit, name, cards.digest(raw)) for name in names]
+    found = [Listing(_name(name), address, commit, name, cards.digest(raw)) for name in names]
+    if len({one.name for one in found}) < len(found):
+        raise DataError("two specs of the card end in the same name", hint="Name those to add.", place=Place(place))
+    return found
 
 
 def write(entries: Sequence[Listing], folder: Path) -> list[Path]:
@@ -145,7 +148,6 @@ def write(entries: Sequence[Listing], folder: Path) -> list[Path]:
     Raises:
         DataError: an entry breaks the schema, or its name is taken by another repository.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{entry.name}.yaml" for entry in entries]
     for entry, path in zip(entries, paths, strict=True):
         for at, _ in schema_problems(yamls.parse(entry.as_yaml(), str(path)).data, SCHEMA):
@@ -153,8 +155,12 @@ def write(entries: Sequence[Listing], folder: Path) -> list[Path]:
             raise DataError(f"{key}: expected {_EXAMPLES[key]}, found {getattr(entry, key)!r:.100}")
         if path.exists() and (other := _entry(path).repository) != entry.repository:
             raise DataError(f"{path} is of {other}", hint="Give the benchmark another name.")
-    for entry, path in zip(entries, paths, strict=True):
-        storage.write_atomically(path, entry.as_yaml())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for entry, path in zip(entries, paths, strict=True):
+            storage.write_atomically(path, entry.as_yaml())
+    except OSError as error:
+        raise DataError(f"cannot write to {folder}: {error.strerror or error}") from None
     return paths
 
 
@@ -164,8 +170,9 @@ def _certified(data: Mapping[str, Any], spec: str, place: str) -> None:
     if found is None:
         names = ", ".join(clean_name(one["spec"]) for one in data["benchmarks"])
         raise DataError(f"the card is about {names:.200}, not about {clean_name(spec)}", place=Place(place))
-    if not found["passed"]:
-        failed = ", ".join(line["name"] for line in found["lines"] if line.get("passed") is not True)
+    failed = ", ".join(line["name"] for line in found["lines"] if line.get("passed") is not True)
+    if not found["passed"] or failed or not found["lines"]:
+        failed = failed or "it has no lines"
         raise DataError(f"{clean_name(spec)} did not pass: {clean_name(failed):.200}", place=Place(place))
 
 
@@ -177,6 +184,7 @@ def _https(address: str) -> str:
     """An address as others can read it: `git@host:owner/name.git` is `https://host/owner/name`."""
     if match := re.fullmatch(r"(?:ssh://)?git@([\w.-]+)[:/](.+)", address):
         address = f"https://{match[1]}/{match[2]}"
+    address = re.sub(r"^(https://)[^/@]*@", r"\1", address)  # a user's name and token stay here
     return address.removesuffix(".git")
 
 
@@ -191,9 +199,17 @@ def _blob(folder: str, commit: str, path: str, where: str) -> bytes:
     return _git(folder, "cat-file", "blob", f"{commit}:{path}")
 
 
+_OF_HOOKS = {
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"),
+    *("GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX"),
+}
+
+
 def _git(folder: str, *words: str) -> bytes:
     """What git prints. Raises `DataError` with the end of what it says where it fails, `SetupError` without git."""
-    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "LC_ALL": "C"}
+    # In a hook git names the repository that it works on, which is another one.
+    own = {name: value for name, value in os.environ.items() if name not in _OF_HOOKS}
+    environment = {**own, "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "LC_ALL": "C"}
     try:
         done = subprocess.run(
             ["git", "-C", folder, *words],

@@ -65,7 +65,8 @@ def detected(options: argparse.Namespace, plan: Plan, figures: Estimate) -> Iter
         SpecError, DataError: for an amount or a power that is none, and for runs that do not say what varies.
     """
     if not options.detect:
-        raise SpecError("--power without --detect", hint="Say how much: --detect 3%.")
+        name = "--run" if options.detect_runs else "--power"
+        raise SpecError(f"{name} without --detect", hint="Say how much: --detect 3%.")
     power = 0.8 if options.detect_power is None else options.detect_power
     if not 0.5 <= power < 1:
         raise SpecError(f"--power {power:g} is not from 0.5 to 1", hint="A test has a power of 0.8 by convention.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from harness.tables import EpisodeScore
 
@@ -101,8 +101,8 @@ class PairedDifference:
         """Whether the interval relies on the central limit theorem."""
         return self._estimate.method == "asymptotic"
 
-    def in_words(self, names: Sequence[str], lower_is_better: bool) -> str:
-        """The result as one sentence, without its end."""
+    def in_words(self, names: Sequence[str], better: Literal["higher", "lower"] | None) -> str:
+        """The result as one sentence, without its end. `better`: which numbers are; None: that is not known."""
         found = self.decision
         what = (
             f"{self.covered.title} of B − A is in {_ends(found.interval)}" if found.interval else "there is no interval"
@@ -113,9 +113,11 @@ class PairedDifference:
             return f"{sides['A']} and {sides['B']} are equivalent: the difference{within} ({what})"
         if found.better is None:
             return f"not decided between {sides['A']} and {sides['B']}: {what}"
-        ahead = found.better if not lower_is_better else next(side for side in _SIDES if side != found.better)
+        other = next(side for side in _SIDES if side != found.better)
+        ahead = other if better == "lower" else found.better
+        says = "is better" if better else f"has the higher {self.covered.title}"
         small = f", by less than {self.margin:g}" if found.is_equivalent else ""
-        return f"{ahead} ({sides[ahead]}) is better{small}: {what}"
+        return f"{ahead} ({sides[ahead]}) {says}{small}: {what}"
 
 
 def _ends(interval: Interval) -> str:
