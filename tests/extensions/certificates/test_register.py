@@ -138,7 +138,7 @@ class Benchmark:
         self.environment = {**here, **who, "GIT_CONFIG_GLOBAL": str(folder / "gitconfig"), "PYTHONPATH": str(ROOT)}
         self.checkout.mkdir()
         self.git("init", "-q", "-b", "main")
-        self.git("remote", "add", "origin", "git@example.org:checkout.git")
+        self.git("remote", "add", "origin", "https://ada:t0ken@example.org/checkout.git")
 
     def git(self, *words: str) -> None:
         subprocess.run(["git", "-C", str(self.checkout), *words], check=True, env=self.environment)
@@ -150,13 +150,17 @@ class Benchmark:
 
     def run(self, *words: str) -> tuple[int, str]:
         command = [sys.executable, "-P", "-m", "harness", "register", str(self.register), *words]
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
+        hook = {**self.environment, "GIT_DIR": str(self.folder / "hooked"), "GIT_WORK_TREE": str(self.folder)}
+        done = subprocess.run(command, env=hook, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 
 
 @pytest.mark.slow  # git and the command, in processes of their own
 def test_an_entry_is_added_and_its_card_is_fetched(tmp_path: Path) -> None:
     there = Benchmark(tmp_path)
+    there.commit(certificate("talks/rooms"), certificate("games/rooms"))
+    code, printed = there.run("--add", str(there.checkout))
+    assert code == 2 and "two specs of the card end in the same name" in printed
     there.commit(certificate("meeting"), certificate("games/rooms"))
     code, printed = there.run("--add", str(there.checkout))
     assert code == 0 and "2 benchmarks" in printed, printed

@@ -44,6 +44,15 @@ def test_it_says_which_side_is_better_and_both_can_be_played_on(
     assert whole.scores == harness.evaluate(SUMS, output_path=tmp_path / "whole").scores
 
 
+def test_of_a_metric_whose_direction_no_spec_says_it_calls_no_side_better(
+    spec: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = ("--set", "headline.metric=calls", "--metrics", "score", "--set_b", "baseline.accuracy=0.3")
+    code, out, err = compare(capsys, spec, tmp_path / "c", *more)
+    assert code == 0, err
+    assert " ".join(out.split()).startswith("A (simulated) has the higher score: score of B − A is in [-")
+
+
 def test_a_margin_makes_small_differences_none(spec: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = compare(capsys, spec, tmp_path / "c", "--set_b", "baseline.label=other", "--margin", "0.3")
     said = " ".join(out.split())
@@ -70,6 +79,11 @@ WRONG: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
     "other cases": (("--set_b", "task.terms=4"), {}, "the sides are asked other questions"),
     "margin": (("--set_b", "baseline.accuracy=0.3", "--margin", "0"), {}, "is no amount"),
     "metric": (("--set_b", "baseline.accuracy=0.3", "--metrics", "scor"), {}, "Did you mean score?"),
+    "parts": (
+        ("--set_b", "baseline.accuracy=0.3", "--where", "terms=2"),
+        {},
+        "--where belongs to a comparison of runs",
+    ),
     "runs": (("somewhere", "--set_b", "baseline.accuracy=0.3"), {}, "which were played before"),
 }
 
@@ -86,5 +100,7 @@ def test_mistakes_are_named_before_anything_is_played(
 def test_a_spec_without_the_rule_and_the_rule_without_a_spec(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = invoke(capsys, "compare", "--spec", spec)
     assert code == 2 and "--until decided, which plays both sides" in err
+    code, _, err = invoke(capsys, "compare", "a", "b", "--set_b", "baseline.accuracy=0.3")
+    assert code == 2 and "a side B is described that nothing plays" in err
     code, _, err = invoke(capsys, "compare", "--until", "decided")
     assert code == 2 and "no spec is given" in err
