@@ -24,9 +24,7 @@ def compare(options: argparse.Namespace) -> int:
 
         return compare_until(options)
     if any(getattr(options, f"{name}_b") for name in ("model", "model_args", "gen_kwargs", "overrides")):
-        raise DataError(
-            "a side B is described that nothing plays", hint="--until decided plays both of a --spec."
-        )
+        raise DataError("a side B is described that nothing plays", hint="--until decided plays both of a --spec.")
     margin = Amount.read(options.margin, "--margin") if options.margin else None
     if options.published:
         return _published(options, margin)
