@@ -90,6 +90,9 @@ class Completion:
 
     `request_digest` is what the call is known by (`harness.engines.call_keys`), in hexadecimal; `reused_from` is the
     run in which it was asked, if that is another one (`--reuse`).
+
+    `prompt_token_ids` is the whole prompt as the model saw it, `token_ids` what it generated, `logprobs` the natural
+    log-probability of each of `token_ids`: for training, where the engine is asked for them.
     """
 
     text: str
@@ -107,6 +110,9 @@ class Completion:
     request_digest: str | None = None
     reused_from: str | None = None
     provider_fields: Mapping[str, Any] | None = None
+    prompt_token_ids: Sequence[int] | None = None
+    token_ids: Sequence[int] | None = None
+    logprobs: Sequence[float] | None = None
 
     @property
     def shown(self) -> str:

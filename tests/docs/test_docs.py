@@ -124,6 +124,7 @@ def outputs(page: Path, where: Path, server: str) -> list[str]:
         python = [sys.executable, "-c", script]
         done = subprocess.run(python, cwd=where, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{script}\n{done.stderr}"
+        display.append(done.stdout)
     return display
 
 

@@ -1,0 +1,30 @@
+"""Episodes for trainers: `TrainingEnv` plays a spec with the trainer's own model in chosen seats.
+
+from harness.extensions.training import TrainingEnv
+
+with TrainingEnv("tiny", learn=["default"]) as env:
+    for rollout in env.rollouts(generate, group_size=8):
+        for conversation in rollout.conversations:
+            conversation.messages, conversation.reward, conversation.samples()
+"""
+
+from .conversations import AgentConversation, ReplyStep, TokenSample
+from .environment import EnvTask, TrainingEnv
+from .game import SteppedRollout
+from .learner import Generate, PendingTurn, TrainerError
+from .rewards import Rewards
+from .rollout import Rollout
+
+__all__ = [
+    "AgentConversation",
+    "EnvTask",
+    "Generate",
+    "PendingTurn",
+    "ReplyStep",
+    "Rewards",
+    "Rollout",
+    "SteppedRollout",
+    "TokenSample",
+    "TrainerError",
+    "TrainingEnv",
+]

@@ -1,0 +1,218 @@
+"""The engine in whose place a trainer's own model writes the replies, and what it keeps of them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Reply, Request, Thread
+from harness.api.errors import HarnessError, RequestError
+from harness.runtime.steps import Steps
+
+from .conversations import AgentConversation, ReplyStep
+
+Messages = Sequence[dict[str, Any]]
+Generated = str | Completion | None
+"""A reply; None: there is none, and the move is a failed request."""
+Generate = Callable[
+    [Sequence[dict[str, Any]], tuple[Facts, ...], Facts, "PendingTurn"], Generated | Awaitable[Generated]
+]
+"""`generate(messages, tools, sampling, seat)`: a function, or a coroutine function."""
+
+
+class TrainerError(HarnessError):
+    """The trainer gave something that is no reply, or its token ids are not its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingTurn:
+    """A reply that is asked of the trainer's model.
+
+    Attributes:
+        agent, group: whose turn it is, and its group under `agents:`.
+        episode: id of the episode, with "#sample" after the first of a group.
+        turn: the turn's name: the template of its prompt.
+        index: which of the agent's turns it is, from 0.
+        attempt: 0; 1, 2, … where an unreadable reply is asked for again.
+        conversation: which of the agent's conversations it continues, from 0.
+        seed: for this call's sampling.
+        messages: the conversation so far, as of OpenAI's chat API. Do not change it.
+        tools: functions that the model may call.
+        sampling: generation_kwargs of the spec.
+        prefill: how the reply begins; the trainer's text comes after it.
+        constraint: to what the reply is held, as `Reply.constraint` returns it; None: free text.
+        request: the whole, as engines get it.
+        observation, context: what the turn's prompt was rendered from.
+    """
+
+    agent: str
+    group: str
+    episode: str
+    turn: str
+    index: int
+    attempt: int
+    conversation: int
+    seed: int
+    messages: Messages
+    tools: tuple[Facts, ...]
+    sampling: Facts
+    prefill: str
+    constraint: Mapping[str, Any] | None
+    request: Request
+    observation: Facts
+    context: Facts
+
+    @property
+    def reply(self) -> Reply:
+        """The form of the reply: its options, its `noop`, how it is parsed."""
+        assert self.request.reply is not None
+        return self.request.reply
+
+
+class NoEngine(Engine, CallsTools, ContinuesText):
+    """Stands for the trainer's model in a plan: it can do what any text model can."""
+
+    def __init__(self, name: str = "trainer") -> None:
+        self.name = name
+
+    @property
+    def model(self) -> str:
+        return self.name
+
+    async def complete(self, request: Request) -> Completion:
+        raise RequestError("the trainer's model answers in rollouts only")
+
+
+class Learner(NoEngine):
+    """Asks the trainer for the replies of one episode, and keeps the conversations.
+
+    Args:
+        generate: the trainer's function, or an engine.
+        episode: id of the episode.
+        groups: agent → its group.
+        timeout: seconds that a reply may take; None: as long as it takes.
+        decode: token ids → text, to check that what the trainer returns as ids is its text; None: it is not checked.
+
+    Attributes:
+        game: the episode, once it has begun.
+    """
+
+    def __init__(
+        self,
+        generate: Generate | Engine,
+        episode: str,
+        groups: Mapping[str, str],
+        timeout: float | None = None,
+        decode: Callable[[Sequence[int]], str] | None = None,
+    ) -> None:
+        super().__init__()
+        self.episode, self.groups, self.timeout, self.decode = episode, groups, timeout, decode
+        self.generate = generate
+        self.game: Steps | None = None
+        self._threads: dict[str, list[Thread]] = {}
+        self._steps: dict[tuple[str, int], list[ReplyStep]] = {}
+        self._tools: dict[tuple[str, int], tuple[Facts, ...]] = {}
+
+    def count_tokens(self, text: str) -> int | None:
+        return self.generate.count_tokens(text) if isinstance(self.generate, Engine) else None
+
+    async def complete(self, request: Request) -> Completion:
+        agent, index, attempt = request.id.removeprefix(f"{self.episode}/").rsplit("/", 2)
+        threads = self._threads.setdefault(agent, [])
+        if not threads or threads[-1] is not request.thread:
+            threads.append(request.thread)
+        assert self.game is not None
+        number, at, batch = len(threads) - 1, len(request.thread.messages), self.game.number
+        completion = await self._ask(request, agent, int(index), int(attempt), number)
+        step = ReplyStep(at, completion, int(index), batch, int(attempt))
+        self._steps.setdefault((agent, number), []).append(step)
+        self._tools[agent, number] = request.tools
+        return completion
+
+    async def _ask(self, request: Request, agent: str, index: int, attempt: int, number: int) -> Completion:
+        if isinstance(self.generate, Engine):
+            return await asyncio.wait_for(self.generate.complete(request), self.timeout)
+        assert self.game is not None and self.game.batch is not None
+        turn = next(turn for turn in self.game.batch if turn.agent == agent)
+        seat = PendingTurn(
+            agent=agent,
+            group=self.groups[agent],
+            episode=self.episode,
+            turn=turn.name,
+            index=index,
+            attempt=attempt,
+            conversation=number,
+            seed=request.seed,
+            messages=request.thread.messages,
+            tools=request.tools,
+            sampling=request.sampling,
+            prefill=request.prefill,
+            constraint=request.constraint,
+            request=request,
+            observation=turn.observation,
+            context=turn.context,
+        )
+        arguments = seat.messages, seat.tools, seat.sampling, seat
+        if self.timeout is None or inspect.iscoroutinefunction(self.generate):
+            given: Any = self.generate(*arguments)
+        else:  # a function that hangs can be waited for no longer only where it has a thread of its own
+            given = asyncio.to_thread(self.generate, *arguments)
+        if inspect.isawaitable(given):
+            try:
+                given = await (given if self.timeout is None else asyncio.wait_for(given, self.timeout))
+            except TimeoutError:
+                if self.timeout is None:
+                    raise
+                raise TimeoutError(f"generate gave no reply to {request.id} within {self.timeout:g} s") from None
+        return self._checked(given, request)
+
+    def _checked(self, given: Any, request: Request) -> Completion:
+        """What the trainer gave, as a completion. Raises `RequestError` if that is nothing, `TrainerError`."""
+        if given is None:
+            raise RequestError("the trainer's model gave no reply")
+        completion = Completion(given) if isinstance(given, str) else given
+        if not isinstance(completion, Completion) or not isinstance(completion.text, str):
+            raise TrainerError(f"generate returned {given!r:.80}, neither a text nor a harness.api.Completion")
+        ids, logprobs = completion.token_ids, completion.logprobs
+        for name in ("prompt_token_ids", "token_ids"):
+            if any(type(one) is not int or one < 0 for one in getattr(completion, name) or ()):
+                raise TrainerError(f"{name} of the reply to {request.id} are not all whole numbers from 0")
+        if logprobs is not None and (ids is None or len(logprobs) != len(ids)):
+            message = f"the reply to {request.id} has {len(logprobs)} log-probabilities for {len(ids or ())} token ids"
+            raise TrainerError(message)
+        if logprobs is not None and not all(math.isfinite(one) and one < 1e-3 for one in logprobs):
+            raise TrainerError(f"the log-probabilities of the reply to {request.id} are not all finite and at most 0")
+        if self.decode is not None and ids is not None and completion.text.strip() not in self.decode(ids):
+            message = f"the token ids of the reply to {request.id} decode to {self.decode(ids)!r:.80}"
+            raise TrainerError(f"{message}, not to its text {completion.text!r:.80}")
+        return completion
+
+    def conversations(self, rewards: Mapping[tuple[str, int], float] = {}) -> list[AgentConversation]:
+        """All conversations of the agents, up to their last replies. `rewards`: of single turns."""
+        found = []
+        for agent, threads in self._threads.items():
+            for number, thread in enumerate(threads):
+                steps = self._steps.get((agent, number), [])
+                if not steps:
+                    continue
+                last = {step.turn: step for step in steps}
+                own = tuple(
+                    ReplyStep(
+                        step.message,
+                        step.completion,
+                        step.turn,
+                        step.batch,
+                        step.attempt,
+                        rewards.get((agent, step.turn), 0.0) if last[step.turn] is step else 0.0,
+                    )
+                    for step in steps
+                )
+                messages = thread.messages[: steps[-1].message + 1]
+                found.append(
+                    AgentConversation(agent, self.groups[agent], number, messages, self._tools[agent, number], own)
+                )
+        return found

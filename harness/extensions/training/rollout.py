@@ -1,0 +1,159 @@
+"""One episode in which a trainer's model plays the learning agents, by the runtime of `harness eval`."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from harness.api import Case, Engine, Episode, Move, Outcome, derive_seed
+from harness.config.plan import Condition, episode_id, protocol_seed
+from harness.runtime.episode import STOPS, play
+from harness.runtime.scoring import grade, labels, score, turns_of, usage_of
+from harness.runtime.seats import seats
+from harness.runtime.steps import Steps
+from harness.storage import UNFINISHED
+from harness.storage.plugin_errors import describe
+from harness.tables import EpisodeScore
+
+from .conversations import AgentConversation
+from .learner import Learner, TrainerError
+from .rewards import Rewards
+
+if TYPE_CHECKING:
+    from .environment import TrainingEnv
+
+
+@dataclass(frozen=True)
+class EnvTask:
+    """An episode that can be played: a case under a condition.
+
+    Attributes:
+        condition: its cell of the spec's matrix.
+        case: its case, with the groups assigned.
+        repeat: which repeat of the case it is: another chance of the environment.
+    """
+
+    condition: Condition
+    case: Case
+    repeat: int = 0
+
+    @property
+    def id(self) -> str:
+        """`condition/case/repeat`, as in runs."""
+        return episode_id(self.condition, self.case, self.repeat)
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """An episode that was played.
+
+    Attributes:
+        task: what was played.
+        sample: which of the group of episodes it is that share the environment's chance, from 0.
+        episode: the moves, the outcome and the grade.
+        score: the spec's metrics of it.
+        conversations: those of the learning agents.
+        rewards: what it pays; None if it failed or has no number.
+    """
+
+    task: EnvTask
+    sample: int
+    episode: Episode
+    score: EpisodeScore
+    conversations: tuple[AgentConversation, ...]
+    rewards: Rewards | None = None
+
+    @property
+    def error(self) -> str | None:
+        """Why it failed; None if it did not."""
+        return self.score.error
+
+
+@dataclass
+class RolloutRun:
+    """An episode as it is played.
+
+    Args:
+        env: whose it is.
+        task: what is played.
+        sample: which of its group.
+        learner: writes the replies of the learning agents.
+        on_move: called when an agent's turn is over.
+
+    Attributes:
+        waiting: the learning agents whose turns of the present batch are not over.
+    """
+
+    env: TrainingEnv
+    task: EnvTask
+    sample: int
+    learner: Learner
+    on_move: Callable[[], None] = lambda: None
+    batches: list[list[Move]] = field(default_factory=list)
+    _over: set[tuple[int, str]] = field(default_factory=set)
+
+    @property
+    def waiting(self) -> Collection[str]:
+        game, learners = self.learner.game, self.learner.groups
+        if game is None or game.batch is None:
+            return ()
+        return {t.agent for t in game.batch if t.agent in learners and (game.number, t.agent) not in self._over}
+
+    async def play(self) -> Rollout:
+        """Play it to its end, score it and pay its rewards.
+
+        What a plugin or the trainer's function raises fails this episode alone. Raises `TrainerError`, and what stops
+        a run: an engine that died, a sandbox that is missing.
+        """
+        task, env, outcome, error = self.task, self.env, None, None
+        job = task.condition, task.case, task.repeat
+        try:
+            outcome = await self._moves()
+        except (*STOPS, TrainerError):
+            raise
+        except (Exception, SystemExit) as failure:
+            error = describe(failure)
+        columns = labels(env.plan, task.condition, task.case)
+        facts = task.condition.id, task.case.id, task.repeat, columns, task.case.roles, self.batches, outcome
+        episode = Episode(task.id, *facts, error=error)
+        if task.condition.task.grading != "quick":  # others continue meanwhile
+            episode = await asyncio.to_thread(grade, episode, task.condition, task.case, provider=env.sandbox)
+        else:
+            episode = grade(episode, task.condition, task.case)
+        asked = turns_of(episode, task.condition, task.case)
+        usage = usage_of(episode, task.condition, task.case, {})
+        truth = task.condition.uses_ground_truth
+        scored = score(episode, env.plan.metrics, truth, turns=asked, usage=usage)
+        rewards = None
+        if scored.error is None:
+            rewards = await env.reward_rule.pay(job, episode, scored, self.learner.groups)
+        return Rollout(task, self.sample, episode, scored, tuple(self._conversations(rewards)), rewards)
+
+    def _conversations(self, rewards: Rewards | None) -> list[AgentConversation]:
+        own = self.learner.conversations({} if rewards is None else rewards.turns)
+        return own if rewards is None else [replace(one, reward=rewards.agents.get(one.agent)) for one in own]
+
+    async def _moves(self) -> Outcome:
+        task, plan = self.task, self.env.plan
+        job = task.condition, task.case, task.repeat
+        engines: Mapping[str, Engine] = self.env.engines
+        players = {}
+        for agent, seat in seats(plan, *job).items():
+            if agent in self.learner.groups:
+                seed = derive_seed(seat.seed, "sample", self.sample) if self.sample else seat.seed
+                players[agent] = replace(seat, seed=seed).player({seat.model: self.learner}, self.learner.episode)
+            else:
+                players[agent] = seat.player(engines, task.id)
+        self.learner.game = game = Steps(
+            task.condition.protocol, task.condition.task, task.case, random.Random(protocol_seed(plan, *job))
+        )
+
+        def note(batch: int, position: int, index: int, move: Move) -> None:
+            if move.error_kind != UNFINISHED:
+                self._over.add((batch, move.agent))
+                self.on_move()
+
+        return await play(game, players, {}, note, self.batches.append, task.condition.limits)
