@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from harness.api import Completion, Engine, Policy
-from harness.api.errors import Place, SpecError, near, raise_all
+from harness.api.errors import DataError, Place, SpecError, near, raise_all
 from harness.config import resolve
 from harness.config.building import Reference, make, parts_of
 from harness.config.permissions import check_execution
@@ -106,6 +106,23 @@ class TrainingEnv:
         agents = task.condition.protocol.possible_agents(task.case)
         groups = {agent: task.condition.group_of(task.case, agent).name for agent in agents}
         return {agent: name for agent, name in groups.items() if name in self.learn}
+
+    def single_learner(self) -> None:
+        """Raise `DataError` unless one agent learns in each task."""
+        for task in self.tasks:
+            if len(agents := self.learners(task)) != 1:
+                message = f"{len(agents)} agents learn in {task.id}: {', '.join(agents) or 'none'}"
+                hint = (
+                    "Give learn= a group of one agent (`agents: {learner: {model: model, count: 1}}`) and opponents=."
+                )
+                raise DataError(message, hint=hint)
+
+    def task(self, name: str) -> EnvTask:
+        """The task with this id. Raises `DataError`."""
+        found = next((task for task in self.tasks if task.id == name), None)
+        if found is None:
+            raise DataError(f"there is no task {name!r}", hint=near(name, [task.id for task in self.tasks]))
+        return found
 
     @staticmethod
     def id_of(task: EnvTask, sample: int) -> str:
@@ -265,6 +282,9 @@ def _learning(plan: Plan, learn: Iterable[str] | None) -> frozenset[str]:
             there = name in {group.name for group in groups}
             why = f"no model under test plays group {name!r}" if there else f"there is no group {name!r} under agents:"
             raise SpecError(f"learn: {why}", place=plan.spec.place("agents"), hint=near(name, own))
+    if not own:
+        message = "no model under test plays here, so nobody can learn"
+        raise SpecError(message, place=plan.spec.place("agents"), hint="Let a group under agents: have model: model.")
     return frozenset(own if learn is None else learn)
 
 

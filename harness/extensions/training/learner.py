@@ -72,6 +72,12 @@ class PendingTurn:
         assert self.request.reply is not None
         return self.request.reply
 
+    @property
+    def shown(self) -> str:
+        """What the agent has been shown since its last reply, as one text."""
+        said = [at for at, one in enumerate(self.messages) if one["role"] == "assistant"]
+        return "\n\n".join(str(one["content"]) for one in self.messages[said[-1] + 1 if said else 0 :])
+
 
 class NoEngine(Engine, CallsTools, ContinuesText):
     """Stands for the trainer's model in a plan: it can do what any text model can."""

@@ -71,6 +71,13 @@ class Rollout:
         """Why it failed; None if it did not."""
         return self.score.error
 
+    def paid(self, agent: str) -> float | None:
+        """All that a learning agent is paid, its single turns included; None if the episode pays nothing."""
+        if self.rewards is None or agent not in self.rewards.agents:
+            return None
+        turns = (reward for (whose, _), reward in self.rewards.turns.items() if whose == agent)
+        return self.rewards.agents[agent] + sum(turns)
+
 
 @dataclass
 class RolloutRun:

@@ -1,0 +1,128 @@
+"""A spec as an environment of OpenEnv: one agent learns, the others are declared.
+
+app = create_app("agentsnet_quick", learn=["default"], opponents={"others": "random"})   # for uvicorn
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from fastapi import FastAPI
+from openenv.core.env_server import Environment, create_fastapi_app
+from openenv.core.env_server.types import Action, EnvironmentMetadata, Observation, State
+from pydantic import Field
+
+from .environment import TrainingEnv
+from .game import SteppedRollout
+
+
+class ReplyAction(Action):
+    """What the agent says in its turn."""
+
+    text: str = Field(description="the reply, in the form that the prompt asks for")
+
+
+class TurnObservation(Observation):
+    """What the agent is shown."""
+
+    prompt: str = Field(default="", description="what it was shown since it last spoke")
+    messages: list[dict[str, Any]] = Field(default_factory=list, description="the whole conversation")
+    turn: str = Field(default="", description="the name of the turn")
+    legal: list[Any] | None = Field(default=None, description="all legal actions, where they are few")
+    metrics: dict[str, float | None] = Field(default_factory=dict, description="of the episode, at its end")
+    error: str | None = Field(default=None, description="why the episode failed, at its end")
+
+
+class EpisodeState(State):
+    """Where the episode is."""
+
+    task: str = Field(default="", description="the id of the task")
+
+
+class OpenEnvEnvironment(Environment[ReplyAction, TurnObservation, EpisodeState]):
+    """One learning agent's side of a spec's episodes.
+
+    `reset(seed=…)` draws a task, `reset(task=id)` names one. The reward comes with the last observation: that of the
+    agent and of its turns. Raises `DataError` where several agents learn.
+    """
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self, spec: Any, **options: Any) -> None:
+        super().__init__()
+        self.env = TrainingEnv(spec, **options)
+        self.env.single_learner()
+        self.rng = random.Random(0)
+        self.game: SteppedRollout | None = None
+        self._state = EpisodeState()
+
+    def reset(
+        self, seed: int | None = None, episode_id: str | None = None, task: str | None = None, **more: Any
+    ) -> TurnObservation:
+        """Begin an episode."""
+        if self.game is not None:
+            self.game.close()
+        if seed is not None:
+            self.rng = random.Random(seed)
+        chosen = self.rng.choice(self.env.tasks) if task is None else self.env.task(task)
+        self.game = self.env.start(chosen)
+        self._state = EpisodeState(episode_id=episode_id or chosen.id, task=chosen.id)
+        return self._shown()
+
+    def step(self, action: ReplyAction, timeout_s: float | None = None, **more: Any) -> TurnObservation:
+        """The agent replies; returns its next turn, or the end."""
+        if self.game is None:
+            return self.reset()
+        if self.game.pending:
+            self.game.answer({turn.agent: action.text for turn in self.game.pending})
+            self._state.step_count += 1
+        return self._shown()
+
+    @property
+    def state(self) -> EpisodeState:
+        return self._state
+
+    def get_metadata(self) -> EnvironmentMetadata:
+        """The spec's name and description."""
+        spec = self.env.plan.spec
+        return EnvironmentMetadata(name=spec.name, description=str(spec.get("description", spec.name)), version="1")
+
+    def close(self) -> None:
+        """End the episode and what plays it."""
+        if self.game is not None:
+            self.game.close()
+        self.env.close()
+
+    def _shown(self) -> TurnObservation:
+        assert self.game is not None
+        if self.game.pending:
+            [turn] = self.game.pending
+            options = turn.reply.options
+            return TurnObservation(
+                prompt=turn.shown,
+                messages=[dict(one) for one in turn.messages],
+                turn=turn.turn,
+                legal=None if options is None else list(options),
+            )
+        rollout = self.game.rollout
+        [agent] = self.env.learners(rollout.task)
+        numbers = {name: rollout.score.number(name) for name in rollout.score.numbers}
+        return TurnObservation(done=True, reward=rollout.paid(agent), metrics=numbers, error=rollout.error)
+
+
+def create_app(spec: Any, max_sessions: int = 16, **options: Any) -> FastAPI:
+    """A server's application, for uvicorn; each session has an environment of its own.
+
+    Args:
+        spec: as of `TrainingEnv`, which takes the `options`.
+        max_sessions: the most sessions at once.
+    """
+    OpenEnvEnvironment(spec, **options).close()  # mistakes show now
+    return create_fastapi_app(
+        lambda: OpenEnvEnvironment(spec, **options),
+        ReplyAction,
+        TurnObservation,
+        max_concurrent_envs=max_sessions,
+        state_cls=EpisodeState,
+    )

@@ -1,0 +1,82 @@
+"""A spec served by OpenEnv's own server, played by its own client."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import harness
+from harness.api.errors import DataError
+from harness.engines.mock import Mock
+
+pytestmark = [pytest.mark.trainers, pytest.mark.filterwarnings("ignore")]
+
+SPEC: dict[str, Any] = {
+    "extends": "agentsnet_quick",
+    "agents": {"default": "model", "rest": {"policy": "random", "count": 3}},
+    "matrix": {"problem": ["consensus"], "graphs": ["small_world"], "size": [4]},
+}
+"""One agent of four learns."""
+
+
+@contextlib.contextmanager
+def served(spec: Any, **options: Any) -> Iterator[str]:
+    import uvicorn
+
+    from harness.extensions.training.openenv_server import create_app
+
+    server = uvicorn.Server(uvicorn.Config(create_app(spec, **options), port=0, log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            thread.join(0.01)
+            assert thread.is_alive()
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def test_a_client_plays_an_episode_to_its_reward(tmp_path: Any) -> None:
+    from openenv.core.generic_client import GenericEnvClient
+
+    run = harness.evaluate(SPEC, Mock(text="0"), output_path=tmp_path / "run")
+    with served(SPEC) as address, GenericEnvClient(base_url=address).sync() as client:
+        for _ in range(2):
+            result = client.reset(seed=1)
+            turns = 0
+            while not result.done:
+                assert result.observation["prompt"] in "\n\n".join(
+                    str(one["content"]) for one in result.observation["messages"]
+                )
+                result = client.step({"text": "0"})
+                turns += 1
+            assert turns > 1 and client.state()["step_count"] == turns
+            assert result.reward == run.scores[0].number("solved") == result.observation["metrics"]["solved"]
+
+
+def test_two_clients_play_side_by_side() -> None:
+    from openenv.core.generic_client import GenericEnvClient
+
+    with (
+        served(SPEC) as address,
+        GenericEnvClient(base_url=address).sync() as one,
+        GenericEnvClient(base_url=address).sync() as other,
+    ):
+        first, second = one.reset(seed=1), other.reset(seed=1)
+        while not first.done:
+            assert first.observation["messages"] == second.observation["messages"]
+            first, second = one.step({"text": "1"}), other.step({"text": "1"})
+        assert second.done and first.reward == second.reward
+
+
+def test_a_spec_in_which_several_learn_is_refused() -> None:
+    from harness.extensions.training.openenv_server import create_app
+
+    with pytest.raises(DataError, match="4 agents learn"):
+        create_app("agentsnet_quick", limit=1)

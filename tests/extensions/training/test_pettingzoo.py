@@ -1,0 +1,68 @@
+"""Specs as environments of PettingZoo, by its own tests."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+from harness.api.errors import DataError
+from harness.extensions.training.pettingzoo_env import Actions, aec_env, parallel_env
+
+with warnings.catch_warnings():  # its examples are made in a way that it deprecates
+    warnings.simplefilter("ignore")
+    from pettingzoo.test import api_test, parallel_api_test
+
+SPECS: dict[str, tuple[Actions, dict[str, Any]]] = {
+    "dpbench_quick": ("options", {"overrides": ["matrix.condition=[sim3nc,seq3nc]"]}),  # simultaneous, and in turn
+    "repeated_dilemmas": ("options", {}),
+    "hanabi": ("options", {}),
+    "agentsnet_quick": ("text", {"overrides": ["matrix.size=[4]"]}),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # names of agents, spaces that are no boxes
+@pytest.mark.parametrize("spec", SPECS)
+def test_pettingzoo_accepts_it(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    actions, options = SPECS[spec]
+    one = aec_env(spec, actions=actions, limit=1, **options)
+    api_test(one, num_cycles=20)
+    one.close()
+    other = parallel_env(spec, actions=actions, limit=1, **options)
+    parallel_api_test(other, num_cycles=20)
+    other.close()
+    assert "Passed Parallel API test" in capsys.readouterr().out
+
+
+def test_the_reward_is_that_of_the_episode_and_a_seed_plays_the_same_again() -> None:
+    env = parallel_env("repeated_dilemmas", limit=2)
+    seen = []
+    for _ in range(2):
+        looks, infos = env.reset(seed=3)
+        texts, paid = [looks[agent]["text"] for agent in env.agents], dict[str, float]()
+        while env.agents:
+            looks, paid, _, _, infos = env.step(dict.fromkeys(env.agents, 1))
+            texts += [look["text"] for look in looks.values()]
+        rollout = next(iter(infos.values()))["rollout"]
+        assert paid == {agent: rollout.rewards.agents[agent] for agent in paid}
+        assert {m.action for m in rollout.episode.moves() if m.agent in paid} <= {"Defect", "Hare", "Dare"}
+        seen.append(texts)
+    assert seen[0] == seen[1]
+    with pytest.raises(DataError, match="there is no task"):
+        env.reset(options={"task": "none"})
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("spec", "options", "says"),
+    [
+        ("agentsnet_quick", {}, "no list of legal actions"),
+        ("hanabi", {"max_actions": 3}, "legal actions, more than 3"),
+    ],
+)
+def test_turns_without_a_few_legal_actions_are_refused(spec: str, options: dict[str, Any], says: str) -> None:
+    env = parallel_env(spec, limit=1, **options)
+    with pytest.raises(DataError, match=says):
+        env.reset(seed=1)
+    env.close()
