@@ -70,7 +70,7 @@ def test_every_line_is_a_command_that_exists(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_import_works(page: Path) -> None:
     for note, body in blocks(page, "python"):
-        if not note.startswith("plugin: "):
+        if not note.startswith(("plugin: ", "needs: ")):
             for line in re.findall(r"^(?:from harness\S* )?import .*$", body, re.MULTILINE):
                 exec(line, {})
 

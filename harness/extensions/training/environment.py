@@ -163,7 +163,7 @@ class TrainingEnv:
     def rollouts(
         self,
         generate: Generate | Engine,
-        tasks: Iterable[EnvTask] | None = None,
+        tasks: Iterable[EnvTask | tuple[EnvTask, int]] | None = None,
         group_size: int = 1,
         *,
         concurrency: int = 64,
@@ -172,11 +172,10 @@ class TrainingEnv:
     ) -> list[Rollout]:
         """Play tasks (default: all), each `group_size` times with the same chance of the environment.
 
-        Returns the rollouts in the order of tasks, the samples of each one after another. `concurrency`: how many
-        episodes are open at once; the rest is as in `rollout`.
+        Returns the rollouts in the order of tasks, the samples of each one after another. A pair (task, sample) among
+        the tasks is that sample alone. `concurrency`: how many episodes are open at once; the rest is as in `rollout`.
         """
-        chosen = self.tasks if tasks is None else tasks
-        jobs = [(task, sample) for task in chosen for sample in range(group_size)]
+        jobs = list(self._jobs(tasks, group_size))
         gate = asyncio.Semaphore(concurrency)
 
         async def one(task: EnvTask, sample: int) -> Rollout:
@@ -197,7 +196,7 @@ class TrainingEnv:
     def batched(
         self,
         generate: Callable[[list[PendingTurn]], Sequence[str | Completion | None]],
-        tasks: Iterable[EnvTask] | None = None,
+        tasks: Iterable[EnvTask | tuple[EnvTask, int]] | None = None,
         group_size: int = 1,
         *,
         concurrency: int = 64,
@@ -205,8 +204,7 @@ class TrainingEnv:
     ) -> list[Rollout]:
         """The same for trainers that write many replies at once: `generate` gets all turns that are pending in all open
         episodes, and returns a reply for each."""
-        chosen = self.tasks if tasks is None else tasks
-        left: Iterator[tuple[EnvTask, int]] = itertools.product(chosen, range(group_size))
+        left = self._jobs(tasks, group_size)
         every: list[SteppedRollout] = []
         is_open: list[SteppedRollout] = []
         try:
@@ -230,6 +228,15 @@ class TrainingEnv:
         finally:
             for game in is_open:
                 game.close()
+
+    def _jobs(
+        self, tasks: Iterable[EnvTask | tuple[EnvTask, int]] | None, group_size: int
+    ) -> Iterator[tuple[EnvTask, int]]:
+        for one in self.tasks if tasks is None else tasks:
+            if isinstance(one, tuple):
+                yield one
+            else:
+                yield from ((one, sample) for sample in range(group_size))
 
     def start(
         self, task: EnvTask, sample: int = 0, *, decode: Callable[[Sequence[int]], str] | None = None

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from harness.api import Completion
-from harness.engines.chat_tokens import ChatTokens
 
 from .learner import PendingTurn
+from .token_model import TokenChats, Tokens
 
 
 class TransformersModel:
@@ -42,7 +42,7 @@ class TransformersModel:
         batch_size: int = 64,
     ) -> None:
         self.model, self.tokenizer, self.batch_size = model, tokenizer, batch_size
-        self.chats = ChatTokens(tokenizer)
+        self.chats = TokenChats(tokenizer)
         self._given = {"max_tokens": max_new_tokens, "temperature": temperature, "top_p": top_p}
 
     def __call__(self, turns: Sequence[PendingTurn]) -> list[Completion]:
@@ -66,7 +66,7 @@ class TransformersModel:
         return tuple(float(chosen[key]) for key in default)
 
     def _write(self, turns: Sequence[PendingTurn], most: int, temperature: float, top_p: float) -> list[Completion]:
-        prompts = [self.chats.prompt(turn.request.thread, turn.prefill, turn.tools) for turn in turns]
+        prompts = [self.chats.prompt(turn) for turn in turns]
         longest = max(len(prompt.ids) for prompt in prompts)
         device = next(self.model.parameters()).device
         pad = self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else self.tokenizer.eos_token_id
@@ -101,19 +101,8 @@ class TransformersModel:
             end = next((at + 1 for at, one in enumerate(generated) if one in ends), len(generated))
             own = generated[:end]
             logprobs = scores[row, range(end), own].tolist() if own else []
-            reasoning, text = self.chats.read(turn.request.thread, prompt, own)
-            written.append(
-                Completion(
-                    text,
-                    reasoning=reasoning,
-                    finish_reason="stop" if own and own[-1] in ends else "length",
-                    input_tokens=len(prompt.ids),
-                    output_tokens=len(own),
-                    prompt_token_ids=prompt.ids,
-                    token_ids=own,
-                    logprobs=logprobs,
-                )
-            )
+            tokens = Tokens(own, logprobs, "stop" if own and own[-1] in ends else "length")
+            written.append(self.chats.reply(turn, prompt, tokens))
         return written
 
     def _ends(self) -> frozenset[int]:

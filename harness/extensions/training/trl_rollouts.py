@@ -11,17 +11,13 @@ episode are played by the model that learns.
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from harness.api.errors import DataError
-
-from .conversations import TokenSample
 from .environment import TrainingEnv
 from .game import SteppedRollout
 from .rollout import EnvTask, Rollout
+from .rows import named, prompts, row_of
 from .transformers_model import TransformersModel
 
 
@@ -29,13 +25,7 @@ def dataset(env: TrainingEnv, tasks: Sequence[EnvTask] | None = None) -> Any:
     """A `datasets.Dataset` with a row for each learning agent of each task; its `prompt` names them."""
     from datasets import Dataset
 
-    chosen = env.tasks if tasks is None else tasks
-    rows = [{"prompt": _row(task.id, agent)} for task in chosen for agent in env.learners(task)]
-    return Dataset.from_list(rows)
-
-
-def _row(task: str, agent: str) -> list[dict[str, str]]:
-    return [{"role": "user", "content": json.dumps({"task": task, "agent": agent})}]
+    return Dataset.from_list([{"prompt": prompt} for prompt in prompts(env, tasks)])
 
 
 def reward(completions: Sequence[Any], reward: Sequence[float | None], **fields: Any) -> list[float | None]:
@@ -53,8 +43,7 @@ def rollout_func(
 ) -> Callable[[list[Any], Any], dict[str, list[Any]]]:
     """A `rollout_func` that plays the episodes of a batch's rows.
 
-    The n-th row of a task and an agent in a batch belongs to sample n of the task. `env_mask` marks what the model
-    wrote; the reward holds for the whole conversation.
+    `env_mask` marks what the model wrote; the reward holds for the whole conversation.
 
     Args:
         env: whose tasks the rows name.
@@ -62,55 +51,31 @@ def rollout_func(
         concurrency: how many episodes are open at once.
         on_rollout: is shown every episode.
 
-    Where a prompt does not continue the tokens of what was said before, the row has the model's tokens of the last
-    part only. The function raises `DataError` where an agent has several conversations: its turns begin anew.
+    The function raises `DataError` as `rows.row_of`.
     """
 
-    def play(prompts: list[Any], trainer: Any) -> dict[str, list[Any]]:
-        rows: list[tuple[str, str, int]] = []
-        seen: Counter[tuple[str, str]] = Counter()
-        for prompt in prompts:
-            named = json.loads(prompt[-1]["content"])
-            key = named["task"], named["agent"]
-            rows.append((*key, seen[key]))
-            seen[key] += 1
+    def play(batch: list[Any], trainer: Any) -> dict[str, list[Any]]:
         model = TransformersModel(
             trainer.accelerator.unwrap_model(trainer.model),
             trainer.processing_class,
             max_new_tokens=max_new_tokens or trainer.args.max_completion_length,
             temperature=trainer.args.temperature if temperature is None else temperature,
         )
-        size = {task: max(n for name, _, n in rows if name == task) + 1 for task, _, _ in rows}
-        played: dict[tuple[str, int], Rollout] = {}
-        for group in sorted({*size.values()}):
-            tasks = [env.task(name) for name, own in size.items() if own == group]
-            for rollout in env.batched(model, tasks, group, concurrency=concurrency):
-                played[rollout.task.id, rollout.sample] = rollout
-                on_rollout(rollout)
-        output: dict[str, list[Any]] = {
-            key: [] for key in ("prompt_ids", "completion_ids", "logprobs", "env_mask", "reward")
+        chosen = named(batch)
+        samples = {(task, sample): (env.task(task), sample) for task, _, sample in chosen}
+        played = dict(zip(samples, env.batched(model, samples.values(), concurrency=concurrency), strict=True))
+        for rollout in played.values():
+            on_rollout(rollout)
+        rows = [row_of(played[task, sample], agent) for task, agent, sample in chosen]
+        return {
+            "prompt_ids": [row.prompt_ids for row in rows],
+            "completion_ids": [row.completion_ids for row in rows],
+            "logprobs": [row.logprobs for row in rows],
+            "env_mask": [row.mask for row in rows],
+            "reward": [row.reward for row in rows],
         }
-        for task, agent, sample in rows:
-            one = _sample_of(played[task, sample], agent)
-            first = one.mask.index(True)
-            output["prompt_ids"].append(one.token_ids[:first])
-            output["completion_ids"].append(one.token_ids[first:])
-            output["logprobs"].append((one.logprobs or [0.0] * len(one.mask))[first:])
-            output["env_mask"].append([int(own) for own in one.mask[first:]])
-            output["reward"].append(played[task, sample].paid(agent))
-        return output
 
     return play
-
-
-def _sample_of(rollout: Rollout, agent: str) -> TokenSample:
-    """The agent's conversation in tokens. Raises `DataError` if it has not one."""
-    own = [one for one in rollout.conversations if one.agent == agent]
-    if len(own) != 1:
-        message = f"{agent} has {len(own)} conversations in episode {rollout.task.id}"
-        hint = "A row of TRL is one conversation: take a protocol whose agents remember their turns."
-        raise DataError(message + (f" ({rollout.error})" if rollout.error else ""), hint=hint)
-    return own[0].samples()[-1]
 
 
 class TurnTools:

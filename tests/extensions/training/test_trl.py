@@ -10,7 +10,7 @@ import pytest
 from harness.api.errors import DataError
 from harness.extensions.training import Rollout, TrainingEnv
 
-pytestmark = [pytest.mark.trainers, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 TIT_FOR_TAT = {
     "extends": "repeated_dilemmas",
@@ -118,9 +118,9 @@ def test_one_agent_learns_by_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     from tests.helpers.byte_model import byte_model
 
     monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
-    with TrainingEnv("repeated_dilemmas", limit=2, overrides=["task.instances=2"]) as env:
-        with pytest.raises(DataError, match="2 agents learn"):
-            environment_factory(env)
+    several = TrainingEnv("repeated_dilemmas", limit=2, overrides=["task.instances=2"])
+    with several, pytest.raises(DataError, match="2 agents learn"):
+        environment_factory(several)
     with TrainingEnv(TIT_FOR_TAT) as env:
         factory = environment_factory(env)
         game = factory()

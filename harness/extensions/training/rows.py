@@ -1,0 +1,107 @@
+"""Episodes for trainers whose batches are rows of one prompt and one completion each, such as TRL, SkyRL and verl.
+
+A row is a learning agent of a task. Its n-th occurrence in a batch belongs to sample n of the task, so that agents of
+one task play together, and methods that compare the completions of a prompt compare replies of one agent to one case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.api.errors import DataError
+
+from .conversations import TokenSample
+from .environment import TrainingEnv
+from .learner import Generate
+from .rollout import EnvTask, Rollout
+
+Prompt = list[dict[str, str]]
+"""Messages of a dataset's row."""
+Key = tuple[str, int]
+"""(id of a task, sample)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One conversation in tokens. All lists but the first have one entry a token of the completion.
+
+    Attributes:
+        prompt_ids: the first prompt.
+        completion_ids: all that follows: replies, and what the agent was shown between them.
+        mask: 1 for what the model generated, else 0.
+        logprobs: of what it generated, else 0.0.
+        reward: what the agent is paid; None if the episode pays nothing.
+    """
+
+    prompt_ids: list[int]
+    completion_ids: list[int]
+    mask: list[int]
+    logprobs: list[float]
+    reward: float | None
+
+
+def prompts(env: TrainingEnv, tasks: Iterable[EnvTask] | None = None) -> list[Prompt]:
+    """A prompt for each learning agent of each task (default: all); it names both, for `named`."""
+    chosen = env.tasks if tasks is None else tasks
+    return [
+        [{"role": "user", "content": json.dumps({"task": task.id, "agent": agent})}]
+        for task in chosen
+        for agent in env.learners(task)
+    ]
+
+
+def named(batch: Iterable[Sequence[Mapping[str, str]]]) -> list[tuple[str, str, int]]:
+    """(id of the task, agent, sample) of each row of a batch. Raises `DataError` for other prompts."""
+    seen: Counter[tuple[str, str]] = Counter()
+    rows = []
+    for prompt in batch:
+        try:
+            content = json.loads(prompt[-1]["content"])
+            key = content["task"], content["agent"]
+        except (ValueError, TypeError, LookupError):
+            message = f"a row of the dataset names no task and agent: {prompt!r:.100}"
+            raise DataError(
+                message, hint="Make the dataset from harness.extensions.training.rows.prompts(env)."
+            ) from None
+        rows.append((*key, seen[key]))
+        seen[key] += 1
+    return rows
+
+
+def row_of(rollout: Rollout, agent: str) -> Row:
+    """The agent's conversation as a row.
+
+    Where a prompt does not continue the tokens of what was said before, the row has the last part of the conversation
+    only. Raises `DataError` where the agent has several conversations, since its turns begin anew, or none.
+    """
+    own = [one for one in rollout.conversations if one.agent == agent]
+    if len(own) != 1:
+        message = f"{agent} has {len(own)} conversations in episode {rollout.task.id}"
+        hint = "A row is one conversation: take a protocol whose agents remember their turns."
+        raise DataError(message + (f" ({rollout.error})" if rollout.error else ""), hint=hint)
+    samples: list[TokenSample] = own[0].samples()
+    if not samples:
+        raise DataError(f"the replies of {agent} have no token ids", hint="Return them from generate.")
+    last = samples[-1]
+    first = last.mask.index(True) if any(last.mask) else len(last.mask)
+    return Row(
+        last.token_ids[:first],
+        last.token_ids[first:],
+        [int(one) for one in last.mask[first:]],
+        (last.logprobs or [0.0] * len(last.mask))[first:],
+        rollout.paid(agent),
+    )
+
+
+async def play_rows(env: TrainingEnv, batch: Iterable[Sequence[Mapping[str, str]]], generate: Generate) -> list[Row]:
+    """Play the episodes of a batch's rows side by side, with a coroutine function that writes the replies. Raises as
+    `row_of`."""
+    chosen = named(batch)
+    samples = list(dict.fromkeys((task, sample) for task, _, sample in chosen))
+    played = await asyncio.gather(*(env.rollout(env.task(task), generate, sample) for task, sample in samples))
+    by_key = dict(zip(samples, played, strict=True))
+    return [row_of(by_key[task, sample], agent) for task, agent, sample in chosen]
