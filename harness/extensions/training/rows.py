@@ -26,7 +26,7 @@ Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TokenRow:
     """One conversation in tokens. All lists but the first have one entry a token of the completion.
 
     Attributes:
@@ -72,7 +72,7 @@ def named(batch: Iterable[Sequence[Mapping[str, str]]]) -> list[tuple[str, str, 
     return rows
 
 
-def row_of(rollout: Rollout, agent: str) -> Row:
+def row_of(rollout: Rollout, agent: str) -> TokenRow:
     """The agent's conversation as a row.
 
     Where a prompt does not continue the tokens of what was said before, the row has the last part of the conversation
@@ -88,7 +88,7 @@ def row_of(rollout: Rollout, agent: str) -> Row:
         raise DataError(f"the replies of {agent} have no token ids", hint="Return them from generate.")
     last = samples[-1]
     first = last.mask.index(True) if any(last.mask) else len(last.mask)
-    return Row(
+    return TokenRow(
         last.token_ids[:first],
         last.token_ids[first:],
         [int(one) for one in last.mask[first:]],
@@ -97,7 +97,7 @@ def row_of(rollout: Rollout, agent: str) -> Row:
     )
 
 
-async def play_rows(env: TrainingEnv, batch: Iterable[Sequence[Mapping[str, str]]], generate: Generate) -> list[Row]:
+async def play_rows(env: TrainingEnv, batch: Iterable[Sequence[Mapping[str, str]]], generate: Generate) -> list[TokenRow]:
     """Play the episodes of a batch's rows side by side, with a coroutine function that writes the replies. Raises as
     `row_of`."""
     chosen = named(batch)

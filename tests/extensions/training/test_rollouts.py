@@ -14,6 +14,7 @@ import pytest
 import harness
 from harness.api import Completion, Move, Reply, Request
 from harness.api.errors import SpecError
+from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.extensions.training import PendingTurn, Rollout, TrainerError, TrainingEnv
 from harness.storage import finished_episodes
@@ -21,16 +22,17 @@ from harness.storage import finished_episodes
 FAMILIES = {
     "agentsnet_quick": ("local_rounds", 1),
     "arithmetic": ("single", 2),
-    "arithmetic_votes": ("vote", 1),
     "dpbench_quick": ("action_rounds", 1),
     "hanabi": ("steps", 1),
     "mas_quick": ("command_rounds", 1),
     "silo_panel": ("debate", 1),
-    "silo_quick": ("local_rounds with tools", 1),
+    "silo_quick": ("local_rounds", 1),
     "studies/who_changes_minds": ("discussion", 1),
     "teams/importance": ("team", 1),
 }
-"""Spec → (its protocols, cases of a condition)."""
+"""Spec → (its protocol, cases of a condition)."""
+PANELS = ["darkforest", "graph_of_agents", "mixture_of_agents", "reconcile", "self_refine", "vote"]
+"""Protocols that play with their defaults."""
 
 
 def scribbled(reply: Reply, seed: int) -> str:
@@ -67,10 +69,20 @@ def recorded(run: harness.Run) -> Iterator[tuple[str, list[Any]]]:
         yield line["e"], facts(batches)
 
 
-@pytest.mark.parametrize("spec", FAMILIES)
-def test_an_episode_is_that_of_eval_move_by_move(spec: str, tmp_path: Path) -> None:
-    run = harness.evaluate(spec, Mock(function=by_engine), limit=FAMILIES[spec][1], output_path=tmp_path / "run")
-    with TrainingEnv(spec, limit=FAMILIES[spec][1]) as env:
+def test_all_protocols_are_here() -> None:
+    known = {entry.name for entry in find().listing("protocols")}
+    assert known == {*PANELS, *(protocol for protocol, _ in FAMILIES.values())}
+
+
+@pytest.mark.parametrize("name", [*FAMILIES, *PANELS])
+def test_an_episode_is_that_of_eval_move_by_move(name: str, tmp_path: Path) -> None:
+    spec: Any = name
+    if name in PANELS:
+        task = {"use": "arithmetic", "size": 3}
+        spec = {"name": name, "task": task, "protocol": name, "prompts": "panels/standard", "metrics": ["score"]}
+    limit = FAMILIES.get(name, ("", 3))[1]
+    run = harness.evaluate(spec, Mock(function=by_engine), limit=limit, output_path=tmp_path / "run")
+    with TrainingEnv(spec, limit=limit) as env:
         rollouts = env.rollouts(by_trainer)
         lockstep = env.batched(lambda turns: [by_trainer((), (), {}, turn) for turn in turns], env.tasks[:3])
     assert {one.task.id: facts(one.episode.batches) for one in rollouts} == dict(recorded(run))
