@@ -8,13 +8,19 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from fastapi import FastAPI
-from openenv.core.env_server import Environment, create_fastapi_app
-from openenv.core.env_server.types import Action, EnvironmentMetadata, Observation, State
-from pydantic import Field
+from harness.api.errors import SetupError
 
 from .environment import TrainingEnv
 from .game import SteppedRollout
+
+try:
+    from fastapi import FastAPI
+    from openenv.core.env_server import Environment, create_fastapi_app
+    from openenv.core.env_server.types import Action, EnvironmentMetadata, Observation, State
+    from pydantic import Field
+except ModuleNotFoundError as error:
+    hint = "Install it: pip install 'mas-eval-harness[openenv]'"
+    raise SetupError(f"the package openenv cannot be imported: {error}", hint=hint) from None
 
 
 class ReplyAction(Action):

@@ -13,16 +13,20 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-import numpy
-from gymnasium import spaces
-from pettingzoo import AECEnv, ParallelEnv
-
-from harness.api.errors import DataError
+from harness.api.errors import DataError, SetupError
 
 from .environment import TrainingEnv
 from .game import SteppedRollout
 from .learner import PendingTurn
 from .rollout import EnvTask, Rollout
+
+try:
+    import numpy
+    from gymnasium import spaces
+    from pettingzoo import AECEnv, ParallelEnv
+except ModuleNotFoundError as error:
+    hint = "Install it: pip install 'mas-eval-harness[pettingzoo]'"
+    raise SetupError(f"the package pettingzoo cannot be imported: {error}", hint=hint) from None
 
 Actions = Literal["options", "text"]
 """What an action is: the index of one of the turn's legal actions, or a whole reply as text."""

@@ -97,7 +97,9 @@ def row_of(rollout: Rollout, agent: str) -> TokenRow:
     )
 
 
-async def play_rows(env: TrainingEnv, batch: Iterable[Sequence[Mapping[str, str]]], generate: Generate) -> list[TokenRow]:
+async def play_rows(
+    env: TrainingEnv, batch: Iterable[Sequence[Mapping[str, str]]], generate: Generate
+) -> list[TokenRow]:
     """Play the episodes of a batch's rows side by side, with a coroutine function that writes the replies. Raises as
     `row_of`."""
     chosen = named(batch)

@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from harness.api import Completion
+from harness.api.errors import SetupError
 
 from .learner import PendingTurn
 from .token_model import TokenChats, Tokens
+
+try:
+    import torch
+except ModuleNotFoundError as error:
+    hint = "Install it: pip install 'mas-eval-harness[trl]'"
+    raise SetupError(f"the package torch cannot be imported: {error}", hint=hint) from None
 
 
 class TransformersModel:
