@@ -131,7 +131,7 @@ class Run:
 
         They come in the order in which they finished. Raises `DataError` for a damaged journal.
         """
-        return iter(self._reader())
+        return iter(self.reader())
 
     def episode(self, id: str) -> Transcript:
         """One finished episode, with the conversations of its agents.
@@ -139,12 +139,13 @@ class Run:
         `harness.extensions.replay.replayed` plays it again with a change, and `harness.extensions.blame.blamed` finds
         out which moves made it fail. Raises `DataError` if the run has no such episode, or a damaged journal.
         """
-        if (found := self._reader().find(id)) is None:
+        if (found := self.reader().find(id)) is None:
             names = [score.id for score in self.scores]
             raise DataError(f"{self.folder} has no finished episode {id!r:.200}", hint=near(id, names))
         return found
 
-    def _reader(self) -> Transcripts:
+    def reader(self) -> Transcripts:
+        """What reads the run's episodes back, with the plan that they were played by. Raises `DataError`."""
         from harness.runtime.run_schema import check_journals
         from harness.transcripts.reader import Transcripts
 

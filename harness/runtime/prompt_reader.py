@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from harness.api import Facts, Move, Reply, Turn
 from harness.config.prompts import PromptSet
@@ -33,6 +35,8 @@ class RecordedTurn:
         reply: the form of the reply; None if the turn could not be played again.
         tools: functions that the agent could call from this turn on, each {"name", "description", "parameters"}; empty
             if they are those of its previous turn.
+        messages: all messages of the turn as a model's conversation has them (`harness.api.Thread`): those of `prompt`
+            but for the beginning of a reply, the replies with their calls of tools, the retries.
     """
 
     number: int
@@ -48,6 +52,7 @@ class RecordedTurn:
     move: Move | None = None
     reply: Reply | None = field(default=None, repr=False, compare=False)
     tools: tuple[Facts, ...] = ()
+    messages: tuple[Mapping[str, Any], ...] = field(default=(), repr=False, compare=False)
 
     @property
     def signatures(self) -> str:
@@ -87,7 +92,8 @@ class PromptReader(ModelPlayer):
             self._unanswered = [str(i) for i in range(len(turn.call_results))]
         self._chose = move is not None and not move.calls and move.error_kind is None
         self.recall(turn, move or Move(turn.agent, turn.name, None, "", _UNANSWERED))
-        messages = [(m["role"], m["content"]) for m in self.thread.messages[before:]]
+        own = tuple(self.thread.messages[before:])
+        messages = [(m["role"], m["content"]) for m in own]
         first = self.asked - before
         begun = [("assistant", self.prefill)] if self.prefill else []
         return RecordedTurn(
@@ -104,4 +110,5 @@ class PromptReader(ModelPlayer):
             move=move,
             reply=turn.reply,
             tools=self.tools if self.tools != offered else (),
+            messages=own,
         )

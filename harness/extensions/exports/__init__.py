@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.api.errors import DataError, near
 from harness.evaluation.run import Run
@@ -38,7 +39,7 @@ def export(
     overwrite: bool = False,
     repo: str | None = None,
     public: bool = False,
-    **options: str | None,
+    **options: Any,
 ) -> ExportResult:
     """Write a finished run in the form of another tool.
 
@@ -49,7 +50,8 @@ def export(
         overwrite: replace files that are there; with `repo` also add a commit to a data set that is there.
         repo: for "hub": upload it as this data set, `user/name`. Without `folder` no files stay here then.
         public: whether everyone may read a data set that is created.
-        options: what only some forms take (`ExportForm.takes`); None as if it were not there.
+        options: what only some forms take (`ExportForm.takes`), `runs` among them: further runs in the same files;
+            None and () as if it were not there.
 
     Raises:
         DataError: there is no such form, it takes no such option, the journal is damaged, files are there, or the hub
@@ -61,8 +63,10 @@ def export(
     if to not in forms:
         raise DataError(f"no form {to!r} to export to. {near(to, forms)}")
     form = forms[to].load_instance(ExportForm)
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in options.items() if value not in (None, (), [])}
     if foreign := [name for name in given if name not in form.takes]:
+        if foreign == ["runs"]:
+            raise DataError(f"the form {to!r} takes one run, found {1 + len(given['runs'])}")
         raise DataError(f"--{foreign[0]} is not for the form {to!r}")
     if repo is not None and to != "hub":
         raise DataError(f"a repo is for the form 'hub', not for {to!r}")
@@ -76,10 +80,10 @@ def export(
             return ExportResult((), done.summary, hub.upload(Path(temporary), repo, public=public, overwrite=overwrite))
     folder = run.folder / "export" / to if folder is None else Path(folder)
     if form.in_place:
-        with in_place(folder, form.files(run)[0], overwrite) as place:
+        with in_place(folder, form.files(run, **given)[0], overwrite) as place:
             summary = form.write(run, place, **given)
         return ExportResult((place,), summary)
-    with output(folder, form.files(run), overwrite) as target:
+    with output(folder, form.files(run, **given), overwrite) as target:
         summary = form.write(run, target.parts, **given)
         address = None if repo is None else hub.upload(target.parts, repo, public=public, overwrite=overwrite)
     return ExportResult(tuple(target.files), summary, address)

@@ -45,7 +45,7 @@ def entries(run: Run, dataset: str, task_id: str) -> list[dict[str, Any]]:
     return list(plain([{key: value for key, value in entry.items() if value != ""}]))
 
 
-def _files(run: Run) -> tuple[str, ...]:
+def _files(run: Run, **options: str) -> tuple[str, ...]:
     return (f"{FOLDER}/{file_stem(run.spec.name)}.yaml",)
 
 
