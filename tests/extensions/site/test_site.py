@@ -82,6 +82,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for folder, name, wrong_from in (("hostile", HOSTILE, 3), ("path", PATHS, 9), ("plain", "qwen2.5-7b", 2)):
         model = Mock(model=name, function=calculator(wrong_from, 10))
         evaluate("arithmetic", model, overrides=SUMS, output_path=top / folder)
+    evaluate("arithmetic", overrides=[*SUMS, "baseline=calculator"], output_path=top / "policy")
+    evaluate("arithmetic_votes", overrides=["baseline=calculator"], limit=1, output_path=top / "alone")
     for policy in ("random", "dpbench/polite"):
         own = top / f"dp {policy.replace('/', ' ')} <b>"
         evaluate("dpbench_quick", overrides=[f"baseline={policy}", "matrix.condition=[sim3nc]"], output_path=own)
@@ -185,6 +187,20 @@ def test_all_is_there_without_scripts(made: Path) -> None:
         assert word in said
 
 
+def test_models_lead_and_policies_are_called_what_they_are(made: Path) -> None:
+    """A policy that knows the answers is ahead of all models, and leads none of them."""
+    shown = pages(made)
+    rows = {text.split()[0]: text for _, text in reversed(shown["index.html"].all("tr")) if text.strip()}
+    assert "calculator" not in rows["arithmetic"] and "scripted" not in rows["arithmetic"]
+    assert "scripted policy" in rows["dpbench_quick"]
+    assert "the only one that was run" in rows["arithmetic_votes"] and "may be first" not in rows["arithmetic_votes"]
+    assert "3 models and 3 scripted policies" in shown["index.html"].all("p")[0][1]
+    listed = [text for _, text in shown["models/index.html"].all("th")]
+    assert "calculatorscripted policy" in listed and "qwen2.5-7b" in listed
+    [board, *_] = [text for _, text in shown["benchmarks/arithmetic/index.html"].all("table")]
+    assert "calculator (ceiling)scripted policy" in board.replace("\n", "")
+
+
 def test_charts_show_the_numbers_of_plot(made: Path, runs: Path, capsys: Capsys) -> None:
     data = json.loads((made / "benchmarks" / "arithmetic" / "data.json").read_text())["parts"][0]
     charts = {chart["kind"]: chart for chart in data["charts"]}
@@ -193,7 +209,7 @@ def test_charts_show_the_numbers_of_plot(made: Path, runs: Path, capsys: Capsys)
     assert [text.strip() for _, text in page.all("h2")][:4] == [
         "Standings", "Cost against quality", "Scaling", "How episodes ended"
     ]  # fmt: skip
-    assert {row[0] for row in charts["failures"]["rows"]} == {HOSTILE, PATHS, "qwen2.5-7b"}
+    assert {row[0] for row in charts["failures"]["rows"]} == {HOSTILE, PATHS, "qwen2.5-7b", "calculator"}
     assert {row[6] for row in charts["pareto"]["rows"]} == {"yes", "no"}
 
 
