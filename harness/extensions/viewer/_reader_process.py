@@ -164,11 +164,11 @@ class _Jobs:
 
         return dumped(leaderboard(self._project, root))
 
-    def comparison(self, one: Path, other: Path) -> str:
+    def comparison(self, one: Path, other: Path, parts: tuple[str, str, str] | None) -> str:
         """As `_board_jobs.comparison`, as JSON."""
         from ._board_jobs import comparison
 
-        return dumped(comparison(self._project, one, other))
+        return dumped(comparison(self._project, one, other, parts))
 
     def episode(self, recording: Recording, more: dict[str, Any]) -> bytes:
         """A transcript as JSON; `more` has further entries."""

@@ -139,6 +139,25 @@ def test_a_comparison_is_that_of_the_command(
     assert all(case["a"] == case["b"] and case["a"][0] in ids for case in cases["cases"])
 
 
+def test_two_parts_of_one_run_are_compared_as_by_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harness.evaluate("arithmetic_votes", limit=8, output_path=tmp_path / "one")
+    label = {"label": "weights", "first": "alike", "second": "by confidence"}
+    with serving(tmp_path, find().root) as client:
+        shown = computed(client, "compare", a="one", b="one", **label)
+        cases = computed(client, "compare/cases", a="one", b="one", **label)
+        alone = computed(client, "compare", a="one", b="one")
+        wrong = computed(client, "compare", a="one", b="one", **{**label, "second": "<b>"})
+    said = printed(capsys, "compare", str(tmp_path / "one"), "--label", *label.values())
+    assert shown["names"] == ["alike", "by confidence"]
+    for table, by_command in zip(shown["tables"], said[:2], strict=True):
+        assert (table["title"], numbers(table)) == (by_command["title"], numbers(by_command))
+    assert cases["total"] == shown["cases"]["score"]["differing"] and shown["cases"]["score"]["pairs"] == 8
+    assert all("weights=alike" in one["a"][0] and "confidence" in one["b"][0] for one in cases["cases"])
+    assert "has weights '<b>'" in wrong["problem"] and alone["cases"]["score"]["differing"] == 0
+
+
 @pytest.mark.slow
 def test_cases_are_paged_by_metric(client: TestClient) -> None:
     every = computed(client, "compare/cases", a="m5", b="m1", metric="score", limit=100)["cases"]
