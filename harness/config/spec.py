@@ -373,6 +373,8 @@ def _check_matrix(spec: Spec) -> None:
                 refuse(f"{path[0]!r} is the same for all conditions: ${{{variable}}} cannot stand in it", *path)
             if what := _no_variable(variable, matrix, variables):
                 refuse(what, *path)
+    # With another baseline only tables may name a variable: the conditions stay those of the other runs.
+    used.update(text for path, text in _texts(spec.data.get("tables"), ()))
     for name in matrix:
         if name not in used and _NAME.fullmatch(name):
             hint = f"Insert it somewhere as ${{{name}}}, or drop it."

@@ -10,17 +10,19 @@ from pathlib import Path
 
 from harness import storage
 from harness.api.errors import DataError, near
-from harness.config import resolve, spec
 from harness.config.keys import keys_of
 from harness.config.project import Project, find
 from harness.evaluation.run import Run
 from harness.runtime.run_json import META, SPEC
 from harness.runtime.run_schema import check_journals, ended_by_rule, read_meta, why_stopped
-from harness.runtime.used_extensions import advice, missing_extensions, without
+from harness.runtime.run_specs import RunSpecs
+from harness.runtime.used_extensions import advice, missing_extensions
 from harness.tables import EpisodeScore, load_scores
 
 
-def load_run(folder: Path | str, project: Project | None = None, *, unfinished: bool = False) -> Run:
+def load_run(
+    folder: Path | str, project: Project | None = None, *, unfinished: bool = False, specs: RunSpecs | None = None
+) -> Run:
     """Read a run's folder: `harness.load_run`. Raises `DataError` if it holds none or is damaged.
 
     Args:
@@ -28,8 +30,9 @@ def load_run(folder: Path | str, project: Project | None = None, *, unfinished: 
         project: where its plugins are looked up; default: the project around the working directory.
         unfinished: also read an unfinished run, with its finished episodes in the order in which they ended.
             Otherwise such a run is a `DataError`.
+        specs: reads the specs of several runs, and each one once; its project counts.
     """
-    opened = load_unscored(folder, project, unfinished=unfinished)
+    opened = load_unscored(folder, project, unfinished=unfinished, specs=specs)
     if not (opened.folder / "scores.jsonl").is_file():
         return _so_far(opened)
     scores = load_scores(opened.folder / "scores.jsonl")
@@ -43,12 +46,14 @@ def load_run(folder: Path | str, project: Project | None = None, *, unfinished: 
     return replace(opened, scores=scores)
 
 
-def load_unscored(folder: Path | str, project: Project | None = None, *, unfinished: bool = False) -> Run:
+def load_unscored(
+    folder: Path | str, project: Project | None = None, *, unfinished: bool = False, specs: RunSpecs | None = None
+) -> Run:
     """Read a run's folder without its scores, which may be damaged. Errors as in `load_run`."""
     folder = run_folder(folder)
     if not (folder / META).is_file():
         raise DataError(f"{folder} holds no run (no run.json)", hint="Give the folder that `harness eval` named.")
-    project = project or find()
+    specs = specs or RunSpecs(project or find())
     meta = read_meta(folder / META)
     if not unfinished and not (folder / "scores.jsonl").is_file():
         end = meta.get("stopped")
@@ -59,14 +64,10 @@ def load_unscored(folder: Path | str, project: Project | None = None, *, unfinis
         raise DataError(f"the run in {folder} is not finished{why}", hint=hint)
     if not (folder / SPEC).is_file():
         raise DataError(f"the run in {folder} has lost its {SPEC}", hint="Give the same eval command again.")
-    missing = missing_extensions(meta)
-    resolved = spec.load(str(folder / SPEC), project, reduce=without(missing) if missing else None)
-    if missing:
+    resolved, metrics = specs.read(folder, meta)
+    if missing := missing_extensions(meta):
         warnings.warn(f"{folder}: {advice(missing)}. What it added is left out.", stacklevel=2)
-    metrics = resolve.metrics(resolved, project)
-    for name, metric in metrics.items():
-        metric.recall(name, meta)
-    return Run(folder, meta, resolved, [], metrics, project)
+    return Run(folder, meta, resolved, [], metrics, specs.project)
 
 
 def _so_far(run: Run) -> Run:

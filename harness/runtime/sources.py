@@ -99,12 +99,12 @@ def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     return sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
 
 
-def changed_files(before: Mapping[str, Hashes], plan: Plan, parts: Iterable[str]) -> set[str]:
-    """The files of these parts of a run's `code` that are other ones now.
+def changed_files(before: Mapping[str, Hashes], now: Mapping[str, Hashes], parts: Iterable[str]) -> set[str]:
+    """The files of these parts of a run's `code` that are other ones in another `code`, that of now.
 
     What is imported only now, or only then, is left out: engines are not loaded to read a run.
     """
-    now, files = code(plan), set[str]()
+    files = set[str]()
     for part in parts:
         then = before.get(part) or {}
         files.update(name for name in changed(then, now[part]) if name in then and name in now[part])

@@ -20,7 +20,7 @@ from harness.config.plan import Condition, Plan, protocol_seed
 from harness.replies.parse_guard import read_completion
 from harness.runtime.run_json import META
 from harness.runtime.run_schema import read_meta
-from harness.runtime.sources import changed_files, readers
+from harness.runtime.sources import changed_files, code, readers
 from harness.runtime.steps import Steps
 
 MAX_NAMED_EPISODES = 3
@@ -130,7 +130,9 @@ def dispute(
 def same_readers(plan: Plan, folder: Path) -> bool:
     """Whether the forms that read the replies of the run in `folder` are those that are here."""
     meta = read_meta(folder / META)
-    return meta.get("reply_code") == readers() and not changed_files(meta.get("code") or {}, plan, ("play", "task"))
+    return meta.get("reply_code") == readers() and not changed_files(
+        meta.get("code") or {}, code(plan), ("play", "task")
+    )
 
 
 def refuse(plan: Plan, folder: Path, disputed: Mapping[str, str]) -> None:
@@ -145,7 +147,7 @@ def refuse(plan: Plan, folder: Path, disputed: Mapping[str, str]) -> None:
     count = "an episode" if len(disputed) == 1 else f"{len(disputed)} episodes"
     message = f"in the journal of {folder} the outcome of {count} is not that of the recorded moves:"
     meta = read_meta(folder / META)
-    files = sorted(changed_files(meta.get("code") or {}, plan, ("play", "task")))
+    files = sorted(changed_files(meta.get("code") or {}, code(plan), ("play", "task")))
     then = (meta.get("versions") or {}).get("harness")
     if files:
         hint = f"Changed since the run: {', '.join(files)}. If that is the reason, grade it with the old code."

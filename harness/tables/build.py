@@ -215,9 +215,10 @@ def _statistic(
     stat, groups = _mean(metric, scores, name, how), _groups(scores, how)
     strata = [observations(group, name, table.cluster) for group in groups]
     count = stat.n if isinstance(metric, CorpusMetric) else sum(map(len, strata))
-    cell = Cell(finite(stat.value), finite(stat.stderr), stat.n, failed, len(scores) - failed - count)
+    expected = sum(not score.failed and score.withheld != name for score in scores)
+    cell = Cell(finite(stat.value), finite(stat.stderr), stat.n, failed, expected - count)
     if isinstance(metric, CorpusMetric) and metric.has_interval:
-        cell = replace(cell, missing=len(scores) - failed - len(records(scores, name)))
+        cell = replace(cell, missing=expected - len(records(scores, name)))
         return _with_interval(cell, bounds) if error_of(table.uncertainty, name) == "interval" else cell
     return _spread(cell, error_of(table.uncertainty, name), strata, bounds, parts=isinstance(metric, RatioMetric))
 

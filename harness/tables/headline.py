@@ -174,10 +174,7 @@ class HeadlineSpec:
         if not unread:
             return scores
         return [
-            replace(score, numbers={**score.numbers, self.metric: None})
-            if score.model in unread and self.covers(score)
-            else score
-            for score in scores
+            score.without(self.metric) if score.model in unread and self.covers(score) else score for score in scores
         ]
 
     def explained(
@@ -246,9 +243,8 @@ def marked(entry: TableSpec, table: Table, scores: Iterable[EpisodeScore], unrea
 
 
 def _unread(cell: Cell) -> Cell:
-    """The cell without its number: its episodes are counted as missing."""
-    counted = cell.n or 0
-    return replace(cell, value=None, stderr=None, low=None, high=None, std=None, n=0, missing=cell.missing + counted)
+    """The cell without its number, which is withheld and not missing."""
+    return replace(cell, value=None, stderr=None, low=None, high=None, std=None, n=0)
 
 
 def check_headline(

@@ -182,7 +182,8 @@ def left_out(scores: Sequence[EpisodeScore]) -> Iterable[str]:
 
 
 def without_number(table: TableSpec, scores: Sequence[EpisodeScore], metric: str) -> Iterable[str]:
-    """What a metric's means do not cover, though the episodes were played."""
+    """What a metric's means do not cover, though the episodes were played; why numbers are withheld is said once."""
+    scores = [score for score in scores if score.withheld != metric]
     played = [score for score in scores if score.error is None]
     count = len(numbers(played, metric)) or len(records(played, metric))
     if count < len(played):

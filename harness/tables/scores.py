@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,6 +55,7 @@ class EpisodeScore:
         usage: model, by its own name → what its replies are billed by: tokens of "input", the "cached" ones among them,
             and of "output"; "usd", what replies say themselves that they cost, and their tokens then do not count;
             "uncounted", how many replies say neither. Only models that said something.
+        withheld: the metric whose number is not shown although there is one (`without`); no part of the file.
     """
 
     id: str
@@ -67,6 +68,11 @@ class EpisodeScore:
     turns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     dropped_fields: Mapping[str, int] = field(default_factory=dict)
     usage: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    withheld: str | None = None
+
+    def without(self, metric: str) -> EpisodeScore:
+        """The episode for tables that do not show its number of a metric; it is withheld, and not missing."""
+        return replace(self, numbers={**self.numbers, metric: None}, withheld=metric)
 
     @property
     def model(self) -> str:
@@ -119,7 +125,7 @@ class EpisodeScore:
     def to_json(self) -> dict[str, Any]:
         """A JSON object; numbers that are not finite become null, a record {"record": value}."""
         numbers = {name: _jsonable(x) for name, x in self.numbers.items()}
-        line = {field.name: getattr(self, field.name) for field in fields(self)}
+        line = {name: getattr(self, name) for name in _WRITTEN}
         line |= {"labels": dict(self.labels), "numbers": numbers}
         return {key: value for key, value in line.items() if value or key not in MARKS}
 
@@ -158,7 +164,11 @@ class EpisodeScore:
             sys.intern(name): CorpusRecord(number["record"]) if isinstance(number, dict) else number
             for name, number in data["numbers"].items()
         }
-        return cls(**{field.name: data[field.name] for field in fields(cls) if field.name in data} | shared)
+        return cls(**{name: data[name] for name in _WRITTEN if name in data} | shared)
+
+
+_WRITTEN: Final = tuple(one.name for one in fields(EpisodeScore) if one.name != "withheld")
+"""The fields that the file has."""
 
 
 MAX_LABEL_NUMBER: Final = 1e100

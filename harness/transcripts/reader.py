@@ -16,15 +16,13 @@ from typing import Any
 from harness import storage
 from harness.api import Case, Facts, Move, Outcome
 from harness.api.errors import UserError
-from harness.config import resolve
-from harness.config.plan import Condition, Plan, prepare, protocol_seed, survey
+from harness.config.plan import Condition, Plan, protocol_seed
 from harness.config.project import Project, find
-from harness.config.spec import load
-from harness.engines.mock import Mock
 from harness.plugins.approvals import NotApprovedError
 from harness.runtime.prompt_reader import PromptReader
-from harness.runtime.run_json import META, SPEC
+from harness.runtime.run_json import META
 from harness.runtime.run_schema import read_meta
+from harness.runtime.run_specs import RunPlan, RunSpecs
 from harness.runtime.seats import seats
 from harness.runtime.sources import changed, changed_files
 from harness.runtime.steps import Recorded, Steps, by_turn, recorded_move
@@ -52,8 +50,8 @@ class Transcripts:
             most 50,000 episodes.
     """
 
-    def __init__(self, folder: Path, project: Project | None = None) -> None:
-        """Raises `DataError` if `folder` holds no run."""
+    def __init__(self, folder: Path, project: Project | None = None, specs: RunSpecs | None = None) -> None:
+        """Raises `DataError` if `folder` holds no run. `specs`: reads the specs of several runs, and each one once."""
         self.folder = folder
         self.meta = read_meta(folder / META)
         self.plan: Plan | None = None
@@ -62,23 +60,21 @@ class Transcripts:
         self._is_surveyed = False
         self._not_surveyed: str | None = None  # why its cases could not be looked at
         try:
-            spec, project = load(str(folder / SPEC), project or find()), project or find()
-            # Models that play are stood in for: nothing is asked.
-            plan = resolve.plan(spec, project, None if self.meta.get("policies_only") else Mock())
-            self.plan = replace(plan, model=str(self.meta["model"]))
-            self.problem = self._changes(self.plan, {})
-            self.problem = self._changes(self.plan, prepare(self.plan))
+            self._of_spec = (specs or RunSpecs(project or find())).plan(folder, self.meta)
+            self.plan = replace(self._of_spec.plan, model=str(self.meta["model"]))
+            self.problem = self._changes(self._of_spec, {})
+            self.problem = self._changes(self._of_spec, self._of_spec.parameters)
         except UserError as error:
             what = error.line() if isinstance(error, NotApprovedError) else error.message
             why = f"prompts cannot be shown: {what}"
             self.problem = why if self.plan is None else _joined(f"some {why}", self.problem)
 
-    def _changes(self, plan: Plan, parameters: Mapping[str, str]) -> str | None:
+    def _changes(self, of_spec: RunPlan, parameters: Mapping[str, str]) -> str | None:
         """In words: what the run used that is not the same now; `parameters`: as in `load_parameters`."""
-        files = changed_files(self.meta.get("code") or {}, plan, ("play", "task"))
+        files = changed_files(self.meta.get("code") or {}, of_spec.code, ("play", "task"))
         identity = self.meta.get("identity") or {}
         recorded = identity.get("prompts") or {}
-        current = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
+        current = {group.prompts.name: group.prompts.digest for c in of_spec.plan.conditions for group in c.groups}
         files |= {f"prompts/{name}" for name in current if recorded.get(name, current[name]) != current[name]}
         fitted = identity.get("calibration") or {}
         files |= {name for name, digest in parameters.items() if fitted.get(name) != digest}
@@ -86,7 +82,7 @@ class Transcripts:
             return None
         return f"changed since the run: {', '.join(sorted(files))}; prompts are shown as they would be now"
 
-    def _survey(self, plan: Plan) -> None:
+    def _survey(self, of_spec: RunPlan) -> None:
         """Once: say whether the task asks what it asked when the run began."""
         if self._is_surveyed:
             return
@@ -95,7 +91,7 @@ class Transcripts:
         if not isinstance(then, dict) or (isinstance(planned, int) and planned > _MAX_SURVEYED_EPISODES):
             return
         try:
-            other = changed(then, survey(plan).cases)
+            other = changed(then, of_spec.cases)
         except Exception as error:  # of the task, whose data may be gone
             self._not_surveyed = _why(error)
             return
@@ -112,7 +108,7 @@ class Transcripts:
             end: its end line; None while it is not finished.
         """
         if self.plan is not None:
-            self._survey(self.plan)
+            self._survey(self._of_spec)
         condition, case, repeat = self._locate(episode, end)
         problem, failure = self.problem, self._not_surveyed
         if self.plan is not None and case is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from harness.extensions.ability.ability_table import AbilityTable, about, first_ability, of_models
@@ -62,9 +62,7 @@ def without_headline(
     """The episodes, those of these models without the headline's number."""
     hidden = {*models}
     return [
-        replace(score, numbers={**score.numbers, headline.metric: None})
-        if score.model in hidden and headline.covers(score)
-        else score
+        score.without(headline.metric) if score.model in hidden and headline.covers(score) else score
         for score in scores
     ]
 

@@ -36,6 +36,7 @@ from harness.report.provenance import as_table, facts
 from harness.runtime.options import Options
 from harness.runtime.run_json import META, SPEC
 from harness.runtime.run_schema import read_meta
+from harness.runtime.run_specs import RunSpecs
 from harness.tables import Table, text
 
 CACHE = ".baselines"
@@ -191,6 +192,7 @@ def _load(paths: Sequence[Path], project: Project) -> tuple[list[tuple[RunScores
     seen: set[Path] = set()
     started: dict[str, dict[Path, str]] = {}
     claimed = Counter(map(_claimed, paths))
+    specs = RunSpecs(project)
     for path in paths:
         explicit = (path / META).is_file()
         for folder in [path] if explicit else _below(path):
@@ -201,7 +203,7 @@ def _load(paths: Sequence[Path], project: Project) -> tuple[list[tuple[RunScores
                 apart.append(f"{folder}: its {link} is a link, which is not followed")
                 continue
             try:
-                run = load_run(folder, project)
+                run = load_run(folder, specs=specs)
                 scores = RunScores.of(run)
             except (UserError, OSError) as error:
                 if explicit:

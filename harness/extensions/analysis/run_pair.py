@@ -62,10 +62,17 @@ def two_sides(options: argparse.Namespace, purpose: str) -> tuple[RunPart, RunPa
     where = dict(entry.partition("=")[::2] for entry in options.where)
     runs = [load_run(folder) for folder in options.runs]
     if options.label:
-        label, *values = options.label
-        one, two = (RunPart(value, runs[0], {**where, label: value}, label) for value in values)
-        return one, two
+        label, first, second = options.label
+        return two_parts(runs[0], label, first, second, where)
     return two_runs(runs[0], runs[1], where)
+
+
+def two_parts(
+    run: Run, label: str, first: str, second: str, where: Mapping[str, str] | None = None
+) -> tuple[RunPart, RunPart]:
+    """Two values of a label of one run as sides; `where` as in `RunPart`."""
+    one, two = (RunPart(value, run, {**(where or {}), label: value}, label) for value in (first, second))
+    return one, two
 
 
 def two_runs(a: Run, b: Run, where: Mapping[str, str] | None = None) -> tuple[RunPart, RunPart]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from harness.config.building import policy_name
+from harness.config.plan import simulated
 from harness.extensions.analysis.published_beside import other_episodes
 from harness.report.provenance import of_run
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, text
@@ -268,7 +269,8 @@ def standings(
 
 
 def _is(model: str, policy: object) -> bool:
-    return isinstance(policy, str | dict) and model == policy_name(policy)
+    """Whether a row is of a policy, which is called `simulated (…)` if it knows the answers."""
+    return isinstance(policy, str | dict) and model in ((name := policy_name(policy)), simulated(name))
 
 
 def _players(runs: Sequence[RunScores]) -> dict[str, Player]:

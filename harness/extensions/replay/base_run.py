@@ -22,7 +22,7 @@ from harness.evaluation.load_run import load_run
 from harness.evaluation.run import Run
 from harness.runtime import run_json
 from harness.runtime.run_schema import check_journals
-from harness.runtime.sources import changed, changed_files
+from harness.runtime.sources import changed, changed_files, code
 from harness.runtime.steps import Steps
 from harness.runtime.verification import dispute
 from harness.storage import finished_episodes
@@ -157,7 +157,7 @@ def _check(run: Run, plan: Plan) -> None:
             what = f"the spec is another one than that of the run: {', '.join(other)}"
             hint = "Undo the change, or play the run again: `harness eval --spec` with this file and another folder."
             raise DataError(what, place=Place(str(run.folder / "spec.yaml")), hint=hint)
-    files = changed_files(run.meta.get("code") or {}, plan, ("play", "task"))
+    files = changed_files(run.meta.get("code") or {}, code(plan), ("play", "task"))
     recorded = identity.get("prompts") or {}
     current = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
     files |= {f"prompts/{name}" for name in current if recorded.get(name, current[name]) != current[name]}

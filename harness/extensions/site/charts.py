@@ -21,7 +21,7 @@ _BARS: Final = 40
 """So many models have a bar: `failures` counts no more."""
 _LINES: Final = 6
 """So many lines are in color, those of the models that are ahead."""
-_NAME: Final = 16
+_NAME: Final = 20
 """Characters of a name in a picture."""
 _SHOWN: Final = ("pareto", "scaling", "failures")
 

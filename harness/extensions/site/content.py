@@ -38,6 +38,20 @@ class Entry:
     shown: str
 
     @property
+    def kind(self) -> str:
+        """What it is beside models, which are not called anything."""
+        if not self.run.is_scripted:
+            return ""
+        if self.standing.end is not None:
+            return f"{self.standing.end}, a scripted policy"
+        return "knows the answers" if self.standing.cell.uses_ground_truth else "scripted policy"
+
+    @property
+    def may_be_first(self) -> bool:
+        """Whether it may be the best of several."""
+        return self.standing.ranks is not None and self.standing.ranks[0] == 1 < self.board.ranked
+
+    @property
     def shares(self) -> tuple[float | None, float | None, float | None]:
         """How far its number, and the ends of its interval, are from floor to ceiling, from 0 to 1; where these are not
         known, from the worst to the best end of the picture of its board."""
@@ -101,8 +115,9 @@ class BoardPart:
         return sum(row.ranks is not None for row in self.section.board.rows)
 
     def leaders(self) -> list[Entry]:
-        """Those with the best number, of the ranked ones."""
+        """Those with the best number, of the ranked models; of the scripted policies where no model is ranked."""
         ranked = [one for one in self.entries.values() if one.standing.ranks is not None]
+        ranked = [one for one in ranked if not one.run.is_scripted] or ranked
         best = next((one.standing.cell.value for one in ranked), None)
         return [one for one in ranked if one.standing.cell.value == best]
 
@@ -164,6 +179,11 @@ class Model:
         return f"models/{addresses.slug(self.name)}/{addresses.INDEX}"
 
     @property
+    def is_scripted(self) -> bool:
+        """Whether it is no model: in none of its runs a model plays."""
+        return all(one.run.is_scripted for one in self.entries)
+
+    @property
     def main(self) -> dict[str, Entry]:
         """Benchmark → its row there, of several the one whose run began last."""
         ordered = sorted(self.entries, key=lambda one: one.run.start)
@@ -201,6 +221,11 @@ class PlayedRun:
         return f"{self.folder}/{addresses.INDEX}"
 
     @property
+    def is_scripted(self) -> bool:
+        """Whether policies play in it and no model."""
+        return self.run.meta.get("policies_only") is True
+
+    @property
     def start(self) -> str:
         """When it began."""
         return text(self.run.meta.get("start") or "")
@@ -224,6 +249,14 @@ class Content:
     benchmarks: list[BenchmarkPages]
     models: list[Model]
     runs: list[PlayedRun]
+
+    @property
+    def players(self) -> str:
+        """How many models and scripted policies there are, in words."""
+        scripted = sum(one.is_scripted for one in self.models)
+        counts = ((len(self.models) - scripted, "model", "models"), (scripted, "scripted policy", "scripted policies"))
+        said = [f"{count:,} {one if count == 1 else several}" for count, one, several in counts if count]
+        return " and ".join(said) or "0 models"
 
     @classmethod
     def of(cls, sections: Sequence[Section]) -> Content:

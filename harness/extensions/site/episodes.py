@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from queue import SimpleQueue
+from threading import Semaphore
 from typing import Any, Final
 
+from harness import storage
 from harness.api.errors import DataError
 from harness.config.project import Project
 from harness.evaluation.run import Run
@@ -20,6 +22,8 @@ from .content import PlayedRun
 
 _READERS: Final = 4
 """So many processes read episodes at most."""
+_AHEAD: Final = 64
+"""So many runs are read before their pages are written."""
 MAX_PAGE_CHARS: Final = 2_000_000
 """An episode with more of them is not shown."""
 
@@ -77,32 +81,59 @@ def _words(run: Run) -> Mapping[str, str]:
     return dict(zip(("solved", "unsolved"), map(str, words), strict=False)) if isinstance(words, list) else {}
 
 
-def read(samples: Sequence[Sequence[Sample]], project: Project) -> Iterator[list[tuple[Sample, dict[str, Any] | str]]]:
-    """For the samples of each run: each with its page's data, or with why it has none. Reading begins at once."""
-    readers = threading.local()
-    opened: list[EpisodeReader] = []
+Shown = tuple[PlayedRun, list[tuple[Sample, dict[str, Any] | str]]]
+"""A run and its samples, each with its page's data, or with why it has none."""
 
-    def of_run(own: Sequence[Sample]) -> list[tuple[Sample, dict[str, Any] | str]]:
-        if not own:
-            return []
-        if not hasattr(readers, "mine"):
-            readers.mine = EpisodeReader(project)
-            opened.append(readers.mine)
+
+class SampleReader:
+    """The samples of runs, each run as soon as it is read. Several processes begin at once, and read on within `with`.
+
+    Each process gets the runs of few specs, since it makes the plan of each.
+
+    Args:
+        runs: whose samples.
+        project: whose plugins render prompts and draw.
+    """
+
+    def __init__(self, runs: Sequence[PlayedRun], project: Project) -> None:
+        several = max(1, min(_READERS, os.cpu_count() or 1))
+        self._readers = [EpisodeReader(project) for _ in range(several)]
+        self._pools = [ThreadPoolExecutor(1) for _ in self._readers]
+        self._done, self._count = SimpleQueue[Future[Shown]](), len(runs)
+        self._room = Semaphore(_AHEAD)
+        ordered = sorted(runs, key=lambda one: one.benchmark.name)
+        sizes = [sum(path.stat().st_size for path in storage.journals(one.run.folder)) for one in ordered]
+        read, whole = 0, max(1, sum(sizes))
+        for played, size in zip(ordered, sizes, strict=True):
+            which = min(several - 1, several * read // whole)
+            work = self._pools[which].submit(self._read, played, self._readers[which])
+            work.add_done_callback(self._done.put)
+            read += size
+
+    def __enter__(self) -> Iterator[Shown]:
+        return self._each()
+
+    def __exit__(self, *_: object) -> None:
+        for pool, reader in zip(self._pools, self._readers, strict=True):
+            pool.shutdown(wait=False, cancel_futures=True)
+            reader.__exit__()
+            self._room.release()
+
+    def _each(self) -> Iterator[Shown]:
+        for _ in range(self._count):
+            done = self._done.get()
+            self._room.release()
+            yield done.result()
+
+    def _read(self, played: PlayedRun, reader: EpisodeReader) -> Shown:
+        self._room.acquire()
+        if not (own := chosen(played)):
+            return played, []
         try:
-            found = readers.mine.read(own[0].run.run.folder, [one.score.id for one in own])
+            found = reader.read(played.run.folder, [one.score.id for one in own])
         except DataError as error:
-            return [(one, error.message) for one in own]
-        return [(one, _data(one, own, found)) for one in own]
-
-    several = max(1, min(_READERS, os.cpu_count() or 1))
-    with ThreadPoolExecutor(several) as pool:
-        done = pool.map(of_run, samples)
-        try:
-            yield from done
-        finally:
-            pool.shutdown(cancel_futures=True)
-            for reader in opened:
-                reader.__exit__()
+            return played, [(one, error.message) for one in own]
+        return played, [(one, _data(one, own, found)) for one in own]
 
 
 def _data(sample: Sample, own: Sequence[Sample], found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | str:

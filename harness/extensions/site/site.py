@@ -22,9 +22,9 @@ from harness.extensions.viewer import standalone
 from harness.report.render import render
 from harness.tables import Table
 
-from . import addresses, charts, episodes, standing_rows
+from . import addresses, charts, standing_rows
 from .content import BenchmarkPages, Content, Model, PlayedRun
-from .episodes import Sample
+from .episodes import MAX_PAGE_CHARS, Sample, SampleReader, Shown
 from .folder import SiteFolder
 from .run_facts import record
 from .templates_env import as_json, environment, for_script
@@ -57,8 +57,13 @@ class Site:
     def __call__(self, sections: Sequence[Section]) -> None:
         """Write all pages, and print where they are."""
         content = Content.of(sections)
-        samples = {played.folder_name: episodes.chosen(played) for played in content.runs}
-        reading = episodes.read([samples[played.folder_name] for played in content.runs], self._project)
+        with SampleReader(content.runs, self._project) as reading:
+            self._write(content, reading)
+        root = self._folder.root
+        many = len(content.benchmarks), len(content.models), len(content.runs)
+        print("site of {} benchmarks, {} models and {} runs: {}".format(*many, root / addresses.INDEX), file=sys.stderr)
+
+    def _write(self, content: Content, reading: Iterable[Shown]) -> None:
         if self._verify:
             for played in content.runs:
                 played.verification = self._verified(played)
@@ -72,12 +77,9 @@ class Site:
         for model in content.models:
             self._model(model, content)
         self._runs(content)
-        for played, found in zip(content.runs, reading, strict=True):
+        for played, found in reading:
             self._run(played, found)
         self._folder.close()
-        root = self._folder.root
-        many = len(content.benchmarks), len(content.models), len(content.runs)
-        print("site of {} benchmarks, {} models and {} runs: {}".format(*many, root / addresses.INDEX), file=sys.stderr)
 
     def _verified(self, played: PlayedRun) -> Verification:
         try:
@@ -178,7 +180,7 @@ class Site:
             why = data if isinstance(data, str) else ""
             if not isinstance(data, str):
                 written = for_script(data)
-                if len(written) > episodes.MAX_PAGE_CHARS:
+                if len(written) > MAX_PAGE_CHARS:
                     why = "it is too long for a page"
                 else:
                     context = {"sample": sample, "played": played, "data": data, "written": written}

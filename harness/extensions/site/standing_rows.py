@@ -61,7 +61,7 @@ class Leader:
     Attributes:
         entries: all with the best number.
         row: the first of their rows; None where nothing has a number.
-        may: how many models may be the first, given which differ significantly.
+        may: how many may be the first, given which differ significantly; 0 where it may not.
     """
 
     benchmark: BenchmarkPages
@@ -75,7 +75,7 @@ class Leader:
 def leader(benchmark: BenchmarkPages) -> Leader:
     """Who is ahead, by the runs on the page over all benchmarks."""
     part, ahead = benchmark.main, benchmark.main.leaders()
-    may = sum(row.ranks is not None and row.ranks[0] == 1 for row in part.section.board.rows)
+    may = sum(one.may_be_first for one in part.entries.values()) if ahead and ahead[0].may_be_first else 0
     if not ahead:
         return Leader(benchmark, ahead, None, None, None, may)
     row = ahead[0].standing
@@ -139,7 +139,7 @@ def shown_table(table: Table) -> ShownTable:
 
 @dataclass(frozen=True)
 class ModelLine:
-    """A model among all: how many benchmarks it played, in how many it may be the first, its average."""
+    """A model among all: in how many benchmarks it may be the first of several, and its average."""
 
     model: Model
     first: int
@@ -149,7 +149,7 @@ class ModelLine:
 
 def model_line(model: Model, content: Content, table: Table) -> ModelLine:
     """The line of a model; its average is that of `overall`, where it has one row there."""
-    first = sum(one.standing.ranks is not None and one.standing.ranks[0] == 1 for one in model.main.values())
+    first = sum(one.may_be_first for one in model.main.values())
     names = {one.standing.model for one in model.main.values()}
     found = [row for row in table.rows if row.names[0] in names]
     place = next((i for i, column in enumerate(table.columns) if column.overall), None)

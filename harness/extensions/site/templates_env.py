@@ -28,6 +28,7 @@ def environment() -> Environment:
         finalize=_name,
     )
     made.filters["lines"] = _lines
+    made.filters["code"] = _with_code
     made.filters["g"] = lambda x: f"{x:g}"
     made.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False, default=str)
     made.globals["end_text"] = end_text
@@ -47,6 +48,14 @@ def _lines(value: str, longest: int = 20_000) -> Markup:
     """A text with its lines; of a longer one the beginning, and how much there is more."""
     more = len(value) - longest
     return escape(clean(value[:longest])) + (f" … {more:,} more characters" if more > 0 else "")
+
+
+def _with_code(value: str) -> Markup:
+    """A note, with what stands between `backticks` as code."""
+    parts = [escape(_name(part)) for part in value.split("`")]
+    if len(parts) % 2 == 0:  # a backtick that is none of a pair
+        return escape(_name(value))
+    return Markup("").join(Markup("<code>{}</code>").format(part) if i % 2 else part for i, part in enumerate(parts))
 
 
 def _chart_cell(value: Any) -> str:

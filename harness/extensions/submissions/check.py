@@ -35,7 +35,7 @@ from harness.runtime import run_json
 from harness.runtime.options import Options
 from harness.runtime.run_schema import check_journals
 from harness.runtime.session import session
-from harness.runtime.sources import changed, changed_files
+from harness.runtime.sources import changed, changed_files, code
 from harness.storage import finished_episodes
 from harness.tables import EpisodeScore, load_scores
 
@@ -177,7 +177,7 @@ def _other_inputs(claimed: Run, plan: Plan) -> Iterator[str]:
     recorded = then.get("prompts")
     if other := changed(recorded if isinstance(recorded, Mapping) else {}, here["prompts"]):
         yield f"prompts are not those that are here: {_some(other)}"
-    if files := sorted(changed_files(meta.get("code") or {}, plan, ("play", "task", "metrics"))):
+    if files := sorted(changed_files(meta.get("code") or {}, code(plan), ("play", "task", "metrics"))):
         yield f"code is not the code that is here: {_some(files)}"
     cases = meta.get("cases")
     if isinstance(cases, Mapping) and (other := changed(cases, survey(plan).cases)):

@@ -12,8 +12,9 @@
     GET /api/runs/{id}/state                        its status, start and counts; pages ask for it every few seconds
     GET /api/leaderboard?stamp=                     as `Boards.leaderboard`; `stamp`: of what the page has
     GET /api/leaderboard/tables?section=            {"tables"} of a section
-    GET /api/compare?a=&b=                          two runs side by side, as `Boards.comparison`
-    GET /api/compare/cases?a=&b=&metric=&offset=&limit=   {"total", "cases"}: in which they differ
+    GET /api/compare?a=&b=                          two runs side by side, as `Boards.comparison`; where a is b,
+        [&label=&first=&second=]                    two parts of it: those with two values of a label
+    GET /api/compare/cases?…&metric=&offset=&limit=   {"total", "cases"}: in which they differ
     GET /api/what_if                                {"model"}: who may answer prompts; with the key of `WhatIf`
     GET /api/runs/{id}/what_if?episode=&turn=       what may take the place of the turn's reply
     POST /api/runs/{id}/what_if                     {"episode", "turn", "text", "player"} → {"run", "turns"}: plays the
@@ -47,7 +48,7 @@ from harness.api.errors import DataError, UserError
 from harness.extensions.viewer.run_index import ClosedIndexError, EpisodeQuery
 from harness.transcripts.moves import from_journal
 
-from ._boards import Boards
+from ._boards import Boards, Sides
 from ._guard import Guard
 from ._http import body_of, bug, http_error, json_answer, number, static
 from ._reader_process import SECONDS, Reader, TooSlowError
@@ -102,7 +103,7 @@ def app(
             Route(f"{runs}/state", _of_run(viewer, viewer.state)),
             Route("/api/leaderboard", _made(lambda one: viewer.boards.leaderboard(one.query_params.get("stamp", "")))),
             Route("/api/leaderboard/tables", _made(lambda one: viewer.boards.tables(number(one, "section", 0)))),
-            Route("/api/compare", _made(lambda one: viewer.boards.comparison(*viewer.two(one)))),
+            Route("/api/compare", _made(lambda one: viewer.boards.comparison(viewer.sides(one)))),
             Route("/api/compare/cases", _made(viewer.cases)),
             Route("/api/what_if", viewer.what_if),
             Route(f"{runs}/what_if", _of_run(viewer, viewer.form)),
@@ -194,18 +195,19 @@ class _Viewer:
             "tables_pending": pending,
         }
 
-    def two(self, request: Request) -> tuple[ListedRun, ListedRun]:
-        """The runs `a` and `b` of a request."""
+    def sides(self, request: Request) -> Sides:
+        """The runs `a` and `b` of a request; of one run the parts in which `label` is `first` and `second`."""
         found = [self.run_list.get(request.query_params.get(side, "")) for side in ("a", "b")]
         if (a := found[0]) is None or (b := found[1]) is None:
             raise HTTPException(404, _NO_RUN)
-        return a, b
+        label, first, second = (request.query_params.get(name, "") for name in ("label", "first", "second"))
+        return a, b, (label, first, second) if label and a.id == b.id else None
 
     def cases(self, request: Request) -> dict[str, Any]:
         """Cases in which two runs differ."""
         metric = request.query_params.get("metric", "")
         page = number(request, "offset", 0), number(request, "limit", 50)
-        return self.boards.cases(*self.two(request), metric, *page)
+        return self.boards.cases(self.sides(request), metric, *page)
 
     def episodes(self, run: ListedRun, request: Request) -> Response:
         """A page of episodes."""

@@ -15,7 +15,7 @@ from harness.extensions.analysis.compared_runs import comparison_of
 from harness.extensions.analysis.comparison import Differing, differing
 from harness.extensions.analysis.leaderboard_command import leaderboard_of
 from harness.extensions.analysis.overall import overall
-from harness.extensions.analysis.run_pair import two_runs
+from harness.extensions.analysis.run_pair import two_parts, two_runs
 from harness.extensions.analysis.section import Section
 from harness.report.grid import grid
 from harness.tables import EpisodeScore, Table
@@ -58,13 +58,16 @@ def _id(folder: Path, root: Path) -> str:
     return url_id(root.resolve().name if name == "." else name)
 
 
-def comparison(project: Project, one: Path, other: Path) -> dict[str, Any]:
+def comparison(project: Project, one: Path, other: Path, parts: tuple[str, str, str] | None = None) -> dict[str, Any]:
     """Two runs side by side: tables, and of each metric the cases in which they differ, at most `MAX_CASES`.
 
-    Errors as in `comparison_of`.
+    `parts`: a label and two of its values, which are the sides; both are parts of `one`. Errors as in `comparison_of`.
     """
-    a, b = two_runs(load_run(one, project), load_run(other, project))
-    made = comparison_of(a, b, project)
+    if parts is None:
+        a, b = two_runs(load_run(one, project), load_run(other, project))
+    else:
+        a, b = two_parts(load_run(one, project), *parts)
+    made = comparison_of(a, b, project, chosen=parts[:1] if parts is not None else ())
     metrics = [made.headline.metric, *(name for name in a.run.metrics if name != made.headline.metric)]
     cases = {}
     for name in metrics:

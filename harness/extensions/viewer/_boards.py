@@ -16,6 +16,10 @@ _KEPT: Final = 8  # leaderboards and comparisons
 _MAX_PAGE: Final = 200  # cases
 
 
+Sides = tuple[ListedRun, ListedRun, tuple[str, str, str] | None]
+"""Two runs; or twice the same one, with a label and two of its values."""
+
+
 class Boards:
     """Both, as `harness leaderboard` and `harness compare` compute them. All methods may be called from any thread.
 
@@ -62,22 +66,22 @@ class Boards:
         stamp = f"{self._state()} {hash(tuple(stamps))}"
         return self._making.get("", stamp, "leaderboard", self._run_list.root), stamp
 
-    def comparison(self, a: ListedRun, b: ListedRun) -> dict[str, Any]:
-        """Two runs side by side, of the metrics how many cases differ: what `_board_jobs.comparison` gives, or as
+    def comparison(self, sides: Sides) -> dict[str, Any]:
+        """Two sides, of the metrics how many cases differ: what `_board_jobs.comparison` gives, or as
         `leaderboard`."""
-        made = self._comparison(a, b)
+        made = self._comparison(sides)
         if made is None or "problem" in made:
             return made or {"pending": True}
         counts = {name: {**of, "cases": len(of["cases"])} for name, of in made["cases"].items()}
         return {**made, "cases": counts}
 
-    def cases(self, a: ListedRun, b: ListedRun, metric: str, offset: int, limit: int) -> dict[str, Any]:
-        """Cases in which the runs differ by a metric, the largest difference first.
+    def cases(self, sides: Sides, metric: str, offset: int, limit: int) -> dict[str, Any]:
+        """Cases in which the sides differ by a metric, the largest difference first.
 
         Raises:
             DataError: no case has two numbers of it.
         """
-        made = self._comparison(a, b)
+        made = self._comparison(sides)
         if made is None or "problem" in made:
             return made or {"pending": True}
         metric = metric or made["headline"]["metric"]
@@ -86,9 +90,10 @@ class Boards:
         listed = made["cases"][metric]["cases"]
         return {"total": len(listed), "cases": listed[offset : offset + min(limit, _MAX_PAGE)]}
 
-    def _comparison(self, a: ListedRun, b: ListedRun) -> dict[str, Any] | None:
+    def _comparison(self, sides: Sides) -> dict[str, Any] | None:
+        a, b, parts = sides
         stamp = f"{self._state()} {_stamp(a)} {_stamp(b)}"
-        return self._making.get(f"{a.id}/{b.id}", stamp, "comparison", a.folder, b.folder)
+        return self._making.get(repr((a.id, b.id, parts)), stamp, "comparison", a.folder, b.folder, parts)
 
     def close(self) -> None:
         """End what is being made."""

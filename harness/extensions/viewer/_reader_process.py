@@ -43,14 +43,13 @@ class TooSlowError(Exception):
 class Reader:
     """A child process that does one job at a time. It starts with the first job, and again after one that failed.
 
-    It starts again, too, when a plugin or a prompt has changed: Python imports a file once.
-
     Args:
         project: the root of the project whose plugins it uses.
+        follows: whether it starts again, too, when a plugin or a prompt has changed: Python imports a file once.
     """
 
-    def __init__(self, project: Path) -> None:
-        self._project = project
+    def __init__(self, project: Path, *, follows: bool = True) -> None:
+        self._project, self._follows = project, follows
         self._lock = threading.Lock()
         self._is_closed = False
         self._child: tuple[multiprocessing.process.BaseProcess, Connection] | None = None
@@ -69,11 +68,11 @@ class Reader:
             TooSlowError: it took longer than `seconds`, beside what a child takes to start.
         """
         with self._lock:
-            if self._loaded != (now := self.project_state()):
+            if self._follows and self._loaded != (now := self.project_state()):
                 self._end()
+                self._loaded = now
             if self._child is None:
                 self._start()
-                self._loaded = now
                 self._ask("nothing", (), SECONDS)
             done, result = self._ask(job, arguments, seconds)
         if not done:
@@ -146,6 +145,7 @@ class _Jobs:
         self._runs: OrderedDict[tuple[Path, str], Any] = OrderedDict()
         self._read: OrderedDict[tuple[Any, ...], tuple[Transcript, list[dict[str, Any]]]] = OrderedDict()
         self._views: Any = None
+        self._specs: Any = None  # of the runs of a site, which are many of a few specs
 
     def nothing(self) -> None:
         from harness.transcripts import reader  # noqa: F401 - what the first job needs
@@ -164,11 +164,11 @@ class _Jobs:
 
         return dumped(leaderboard(self._project, root))
 
-    def comparison(self, one: Path, other: Path) -> str:
+    def comparison(self, one: Path, other: Path, parts: tuple[str, str, str] | None) -> str:
         """As `_board_jobs.comparison`, as JSON."""
         from ._board_jobs import comparison
 
-        return dumped(comparison(self._project, one, other))
+        return dumped(comparison(self._project, one, other, parts))
 
     def episode(self, recording: Recording, more: dict[str, Any]) -> bytes:
         """A transcript as JSON; `more` has further entries."""
@@ -178,16 +178,15 @@ class _Jobs:
 
     def stored(self, folder: Path, episodes: list[str]) -> list[str]:
         """Episodes of a finished run as JSON, read from its journal without an index."""
+        from harness.runtime.run_specs import RunSpecs
         from harness.transcripts.reader import Transcripts
 
-        reader, wanted, done = Transcripts(folder, self._project), {*episodes}, list[str]()
-        for end, batches in finished_episodes.batches(*storage.journals(folder)):
-            if end["e"] in wanted:
-                transcript, scenes = self._with_scenes(reader.read(end["e"], batches, end), reader.plan)
-                found = [found_json(one) for one in transcript.findings]
-                done.append(dumped({**as_json(transcript, scenes), "findings": found}))
-                if len(done) == len(wanted):
-                    break
+        self._specs = self._specs or RunSpecs(self._project)
+        reader, done = Transcripts(folder, self._project, self._specs), list[str]()
+        for end, batches in finished_episodes.batches(*storage.journals(folder), episodes={*episodes}):
+            transcript, scenes = self._with_scenes(reader.read(end["e"], batches, end), reader.plan)
+            found = [found_json(one) for one in transcript.findings]
+            done.append(dumped({**as_json(transcript, scenes), "findings": found}))
         return done
 
     def form(self, folder: Path, episode: str, turn: int) -> dict[str, Any]:

@@ -72,12 +72,14 @@ def _names(listed: str) -> list[str]:
 class EpisodeReader:
     """Reads episodes of finished runs as the viewer's pages draw them, in a process with bounded time and memory.
 
+    Runs of one spec should come one after the other. Plugins are those that are there at the first one.
+
     Args:
         project: whose plugins render prompts and draw.
     """
 
     def __init__(self, project: Project) -> None:
-        self._reader = Reader(project.root)
+        self._reader = Reader(project.root, follows=False)
 
     def __enter__(self) -> EpisodeReader:
         return self

@@ -358,6 +358,14 @@ def test_an_empty_file_says_what_a_spec_needs(tmp_path: Path, text: str) -> None
         load(tmp_path, text)
 
 
+def test_a_run_whose_baseline_uses_no_variable_of_the_spec_is_read_back(tmp_path: Path) -> None:
+    """Where the panel's seat was swept, it does not matter to a policy that plays instead; tables still have it."""
+    table = "tables: [{title: t, rows: x, metrics: agreed}]\n"
+    assert len(load(tmp_path, GOOD + table + "matrix: {x: [1, 2]}\n").variants()) == 2
+    with pytest.raises(SpecError, match="matrix variable 'y' is never used"):
+        load(tmp_path, GOOD + table + "matrix: {y: [1, 2]}\n")
+
+
 def test_two_dollars_write_one(tmp_path: Path) -> None:
     text = GOOD.replace(
         "task: pick", "task: {use: pick, letters: '$${x} $$${y} ${agents}$${agents}', agents: '${agents}'}"

@@ -136,6 +136,9 @@ def test_boards_rank_no_mean_of_chosen_episodes(
     assert sum(value is None for value, _ in values.values()) == 1
     assert all(half is not None for _, half in values.values())
     assert any(note.startswith("No Solved for ") for note in board["notes"])
+    missing = next(i for i, column in enumerate(board["columns"]) if column["names"] == ["missing"])
+    assert {row["cells"][missing]["value"] for row in board["rows"]} == {0}  # what is withheld is not missing
+    assert not any("not reported" in note for note in board["notes"])
 
 
 def test_a_chart_shows_the_curve(chosen: harness.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -171,6 +171,14 @@ def test_a_floor_that_is_a_run_of_its_own_stands_there_once() -> None:
     assert len(standings([run("a", HALF), namesake], [("floor", policy)]).rows) == 3
 
 
+def test_a_floor_that_knows_the_answers_is_found_among_the_runs() -> None:
+    spec = {"headline": {"metric": "solved", "floor": {"use": "simulated", "label": "one in ten"}}}
+    board = standings([run("a", HALF, spec), run("simulated (one in ten)", ZEROS, spec, policies_only=True)])
+    assert [row.end for row in board.rows] == [None, "floor"]
+    namesake = run("simulated (one in ten)", ZEROS, spec)
+    assert {row.end for row in standings([run("a", HALF, spec), namesake]).rows} == {None}
+
+
 def test_the_correction_counts_the_pairs_that_have_a_test() -> None:
     empty = run("empty", [None] * 20)
     board = standings([run("a", ONES), run("b", ZEROS), empty])

@@ -121,6 +121,7 @@ def test_every_table_marks_what_was_not_read(runs: dict[str, harness.Run], capsy
     for table in mute.tables:
         cells = [cell for row in table.rows for cell in row.cells]
         assert table.unread and all(cell.unread for cell in cells) and sum(UNREAD in note for note in table.notes) == 1
+        assert not any(note.startswith("dpbench/success: not reported") for note in table.notes)
     assert not any(table.unread for table in plain.tables)
     texts = [
         invoke(capsys, "report", str(run.folder), "--format", form)[1]

@@ -82,6 +82,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for folder, name, wrong_from in (("hostile", HOSTILE, 3), ("path", PATHS, 9), ("plain", "qwen2.5-7b", 2)):
         model = Mock(model=name, function=calculator(wrong_from, 10))
         evaluate("arithmetic", model, overrides=SUMS, output_path=top / folder)
+    evaluate("arithmetic", overrides=[*SUMS, "baseline=calculator"], output_path=top / "policy")
+    evaluate("arithmetic_votes", overrides=["baseline=calculator"], limit=1, output_path=top / "alone")
     for policy in ("random", "dpbench/polite"):
         own = top / f"dp {policy.replace('/', ' ')} <b>"
         evaluate("dpbench_quick", overrides=[f"baseline={policy}", "matrix.condition=[sim3nc]"], output_path=own)
@@ -98,8 +100,14 @@ def made(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def test_every_link_leads_to_a_file_of_the_site(made: Path) -> None:
-    for address, page in pages(made).items():
+@pytest.fixture(scope="module")
+def shown(made: Path) -> dict[str, Page]:
+    """Its pages, read once for all tests."""
+    return pages(made)
+
+
+def test_every_link_leads_to_a_file_of_the_site(made: Path, shown: dict[str, Page]) -> None:
+    for address, page in shown.items():
         for attributes, _ in page.all("a", "link", "script"):
             target = attributes.get("href") or attributes.get("src")
             if target is None:
@@ -111,8 +119,8 @@ def test_every_link_leads_to_a_file_of_the_site(made: Path) -> None:
                 assert file.is_file() and file.resolve().is_relative_to(made.resolve()), (address, target)
 
 
-def test_pages_have_the_structure_that_a_screen_reader_needs(made: Path) -> None:
-    for address, page in pages(made).items():
+def test_pages_have_the_structure_that_a_screen_reader_needs(shown: dict[str, Page]) -> None:
+    for address, page in shown.items():
         assert page.wrong == [], address
         assert len(page.all("h1")) == 1 and len(page.all("main")) == 1, address
         assert page.all("title")[0][1].strip(), address
@@ -130,8 +138,8 @@ def test_pages_have_the_structure_that_a_screen_reader_needs(made: Path) -> None
         assert page.all("nav")[0][0].get("aria-label"), address
 
 
-def test_hostile_names_and_replies_are_text(made: Path) -> None:
-    for address, page in pages(made).items():
+def test_hostile_names_and_replies_are_text(shown: dict[str, Page]) -> None:
+    for address, page in shown.items():
         assert not page.all("img", "i", "b", "iframe", "object"), address
         for attributes, body in page.all("script"):
             assert attributes.get("src") or attributes.get("type") == "application/json", address
@@ -139,8 +147,8 @@ def test_hostile_names_and_replies_are_text(made: Path) -> None:
         assert not [a for _, attributes, _ in page.elements for a in attributes if a.startswith("on") or a == "style"]
         policy = next(a["content"] for a, _ in page.all("meta") if a.get("http-equiv"))
         assert "default-src 'none'" in str(policy) and "unsafe" not in str(policy)
-    shown = " ".join(text for page in pages(made).values() for _, text in page.all("h1"))
-    assert "<script>alert(1)</script>" in shown and PATHS in shown and "\u202e" not in shown
+    said = " ".join(text for page in shown.values() for _, text in page.all("h1"))
+    assert "<script>alert(1)</script>" in said and PATHS in said and "\u202e" not in said
 
 
 def test_files_lie_in_the_folder_under_plain_names(made: Path) -> None:
@@ -151,7 +159,9 @@ def test_files_lie_in_the_folder_under_plain_names(made: Path) -> None:
         assert not file.is_symlink()
 
 
-def test_data_stand_beside_pages_and_agree_with_the_board(made: Path, runs: Path, capsys: Capsys) -> None:
+def test_data_stand_beside_pages_and_agree_with_the_board(
+    made: Path, runs: Path, capsys: Capsys, shown: dict[str, Page]
+) -> None:
     code, out, _ = invoke(capsys, "leaderboard", str(runs), "--format", "json")
     assert code == 0
     boards = {table["title"]: table for table in json.loads(out)}
@@ -166,23 +176,36 @@ def test_data_stand_beside_pages_and_agree_with_the_board(made: Path, runs: Path
         json.loads(file.read_text())
         assert [*csv.reader(file.with_name("data.csv").read_text().splitlines())], file
     first = json.loads((made / "data.json").read_text())
-    assert {one["page"] for key in ("benchmarks", "models", "runs") for one in first[key]} <= pages(made).keys()
+    assert {one["page"] for key in ("benchmarks", "models", "runs") for one in first[key]} <= shown.keys()
 
 
-def test_all_is_there_without_scripts(made: Path) -> None:
-    first = pages(made)["index.html"]
-    shown = " ".join(text for _, text in first.all("main"))
+def test_all_is_there_without_scripts(made: Path, shown: dict[str, Page]) -> None:
+    first = shown["index.html"]
+    text_of_first = " ".join(text for _, text in first.all("main"))
     for word in ("arithmetic", "dpbench_quick", "qwen2.5-7b", "dpbench/polite", "rank 1"):
-        assert word in shown
+        assert word in text_of_first
     assert [a for a, _ in first.all("svg") if a.get("class") == "strip"]
-    episodes = [page for address, page in pages(made).items() if "/episodes/" in address]
+    episodes = [page for address, page in shown.items() if "/episodes/" in address]
     assert len(episodes) >= len([*(made / "runs").glob("*/index.html")])
     for page in episodes:
         assert [text for _, text in page.all("pre") if text.strip()]
-    run = next(page for page in pages(made).values() if any("A run of" in text for _, text in page.all("p")))
+    run = next(page for page in shown.values() if any("A run of" in text for _, text in page.all("p")))
     said = " ".join(text for _, text in run.all("main"))
     for word in ("What was played", "Play it again", "harness eval --spec spec.yaml", "digest", "harness verify"):
         assert word in said
+
+
+def test_models_lead_and_policies_are_called_what_they_are(shown: dict[str, Page]) -> None:
+    """A policy that knows the answers is ahead of all models, and leads none of them."""
+    rows = {text.split()[0]: text for _, text in reversed(shown["index.html"].all("tr")) if text.strip()}
+    assert "calculator" not in rows["arithmetic"] and "scripted" not in rows["arithmetic"]
+    assert "scripted policy" in rows["dpbench_quick"]
+    assert "the only one that was run" in rows["arithmetic_votes"] and "may be first" not in rows["arithmetic_votes"]
+    assert "3 models and 3 scripted policies" in shown["index.html"].all("p")[0][1]
+    listed = [text for _, text in shown["models/index.html"].all("th")]
+    assert "calculatorscripted policy" in listed and "qwen2.5-7b" in listed
+    [board, *_] = [text for _, text in shown["benchmarks/arithmetic/index.html"].all("table")]
+    assert "calculator (ceiling)scripted policy" in board.replace("\n", "")
 
 
 def test_charts_show_the_numbers_of_plot(made: Path, runs: Path, capsys: Capsys) -> None:
@@ -193,7 +216,7 @@ def test_charts_show_the_numbers_of_plot(made: Path, runs: Path, capsys: Capsys)
     assert [text.strip() for _, text in page.all("h2")][:4] == [
         "Standings", "Cost against quality", "Scaling", "How episodes ended"
     ]  # fmt: skip
-    assert {row[0] for row in charts["failures"]["rows"]} == {HOSTILE, PATHS, "qwen2.5-7b"}
+    assert {row[0] for row in charts["failures"]["rows"]} == {HOSTILE, PATHS, "qwen2.5-7b", "calculator"}
     assert {row[6] for row in charts["pareto"]["rows"]} == {"yes", "no"}
 
 
@@ -344,8 +367,8 @@ def size(value: Any) -> int:
     return len(json.dumps(value))
 
 
-def test_an_episode_page_holds_its_data_once(made: Path) -> None:
-    for address, page in pages(made).items():
+def test_an_episode_page_holds_its_data_once(made: Path, shown: dict[str, Page]) -> None:
+    for address, page in shown.items():
         if "/episodes/" in address:
             [data] = [json.loads(body) for attributes, body in page.all("script") if "src" not in attributes]
             assert data["finished"] and data["scenes"] and data["up"] == "../index.html"

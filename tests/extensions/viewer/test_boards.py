@@ -14,6 +14,7 @@ from harness.api import Request
 from harness.cli import main
 from harness.config.project import find
 from harness.engines.mock import Mock
+from harness.extensions.viewer._board_jobs import comparison
 from tests.helpers.viewing import serving
 
 CASES = 6
@@ -137,6 +138,34 @@ def test_a_comparison_is_that_of_the_command(
     assert listed == [(row["key"]["a"], [cell["value"] for cell in row["cells"]]) for row in most["rows"]]
     ids = {score.id for score in harness.load_run(runs / "m1").scores}
     assert all(case["a"] == case["b"] and case["a"][0] in ids for case in cases["cases"])
+
+
+def test_two_parts_of_one_run_are_compared_as_by_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harness.evaluate("arithmetic_votes", limit=8, output_path=tmp_path / "one")
+    label = ("weights", "alike", "by confidence")
+    shown = comparison(find(), tmp_path / "one", tmp_path / "one", label)
+    said_by_command = printed(capsys, "compare", str(tmp_path / "one"), "--label", *label)
+    assert shown["names"] == [*label[1:]]
+    for table, said in zip(shown["tables"], said_by_command[:2], strict=True):
+        assert (table["title"], numbers(table)) == (said["title"], numbers(said))
+    cases = shown["cases"]["score"]["cases"]
+    assert all("weights=alike" in one["a"][0] and "confidence" in one["b"][0] for one in cases)
+
+
+@pytest.mark.slow
+def test_parts_of_a_run_are_asked_for_by_a_label(tmp_path: Path) -> None:
+    harness.evaluate("arithmetic_votes", limit=8, output_path=tmp_path / "one")
+    label = {"label": "weights", "first": "alike", "second": "by confidence"}
+    with serving(tmp_path, find().root) as client:
+        shown = computed(client, "compare", a="one", b="one", **label)
+        cases = computed(client, "compare/cases", a="one", b="one", **label)
+        alone = computed(client, "compare", a="one", b="one")
+        wrong = computed(client, "compare", a="one", b="one", **{**label, "second": "<b>"})
+    assert shown["names"] == ["alike", "by confidence"] and shown["cases"]["score"]["pairs"] == 8
+    assert cases["total"] == shown["cases"]["score"]["differing"] and alone["cases"]["score"]["differing"] == 0
+    assert "has weights '<b>'" in wrong["problem"]
 
 
 @pytest.mark.slow

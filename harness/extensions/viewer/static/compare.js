@@ -1,4 +1,4 @@
-// Two runs side by side, as `harness compare` computes it, and the cases in which they differ.
+// Two runs side by side, or two parts of one, as `harness compare` computes it, and the cases in which they differ.
 
 import { computed, get } from "./api.js";
 import { h, loading, name as named, number, plural, said, scroller, set, state } from "./dom.js";
@@ -6,12 +6,17 @@ import { back, move } from "./places.js";
 import { table } from "./tables.js";
 
 const PAGE = 20;
+const SIDES = ["a", "b", "label", "first", "second"];
+
+/** What an address compares: two runs, or one run twice with a label and two of its values. */
+export const sidesOf = (query) => Object.fromEntries(SIDES.map((name) => [name, query.get(name) ?? ""]).filter(([, value]) => value));
 
 /** The address of two runs side by side. */
 export const compareLink = (asked) => `#/compare?${new URLSearchParams(Object.entries(asked).filter(([, value]) => value))}`;
 
 export async function comparePage(main, { query, signal }) {
-  const [a, b] = [query.get("a") ?? "", query.get("b") ?? ""];
+  const sides = sidesOf(query);
+  const { a = "", b = "" } = sides;
   set(main, loading("Looking for runs …"));
   const all = (await get("runs", {}, { signal })).runs;
   const results = h("div", {});
@@ -29,20 +34,25 @@ export async function comparePage(main, { query, signal }) {
     set(results, suggestions(all, a));
     return { keys };
   }
+  const parts = h("div", {});
   if (a === b) {
-    set(results, state("Both sides are the same run.", "Choose another one."));
-    return { keys };
+    const run = await get(`runs/${encodeURIComponent(a)}`, {}, { signal });
+    set(parts, partsOf(run, sides));
+    if (!sides.label) {
+      set(results, parts);
+      return { keys };
+    }
   }
-  set(results, loading("Comparing …"));
+  set(results, parts, loading("Comparing …"));
   try {
-    const data = await computed("compare", { a, b }, { signal });
-    set(results, data.unchecked && h("p", { class: "problem", role: "note" }, data.unchecked), tablesOf(data));
+    const data = await computed("compare", sides, { signal });
+    set(results, parts, data.unchecked && h("p", { class: "problem", role: "note" }, data.unchecked), tablesOf(data));
     const cases = h("section", { "aria-labelledby": "cases-title" });
     results.append(cases);
-    await listCases(cases, data, { a, b }, query, signal);
+    await listCases(cases, data, sides, query, signal);
   } catch (error) {
     if (error.name === "AbortError" || error.status !== 400) throw error;
-    set(results, state("These runs cannot be compared.", error.message));
+    set(results, parts, state(a === b ? "These parts cannot be compared." : "These runs cannot be compared.", error.message));
   }
   return { keys };
 }
@@ -77,6 +87,33 @@ function chooser(all, a, b) {
   );
 }
 
+/** A list of labels of a run, and two of the values of the one that was chosen. */
+function partsOf(run, { a, b, label, first, second }) {
+  const labels = Object.entries(run.labels).filter(([name, values]) => values.length > 1 && name !== "model");
+  if (!labels.length) return state("Both sides are the same run.", "It has no label with two values: choose another run.");
+  const values = labels.find(([name]) => name === label)?.[1] ?? [];
+  const go = (more) => () => {
+    location.hash = compareLink({ a, b, ...more() });
+  };
+  const select = (id, title, options, chosen, more) => {
+    const box = h("select", { id, on: { change: go(() => more(box.value)) } }, !chosen && h("option", { value: "" }, "Choose"), options.map((one) => h("option", { value: one }, one)));
+    box.value = chosen ?? "";
+    return h("label", {}, `${title} `, box);
+  };
+  const names = labels.map(([name]) => name);
+  const pick = (name) => {
+    const [one, other] = labels.find(([known]) => known === name)[1];
+    return { label: name, first: one, second: other };
+  };
+  return h(
+    "div",
+    { class: "bar" },
+    select("part-label", "Two parts of this run, by", names, label, pick),
+    label && select("part-a", "A", values, first, (one) => ({ label, first: one, second })),
+    label && select("part-b", "B", values, second, (other) => ({ label, first, second: other })),
+  );
+}
+
 function grouped(runs) {
   const groups = new Map();
   for (const run of runs) groups.set(run.spec ?? "–", [...(groups.get(run.spec ?? "–") ?? []), run]);
@@ -86,16 +123,18 @@ function grouped(runs) {
 /** Pairs of runs of one spec, where none were chosen. */
 function suggestions(all, a) {
   const groups = [...grouped(all.filter((run) => run.status === "finished"))].filter(([, runs]) => runs.length > 1);
+  const own = a && h("p", {}, h("a", { href: compareLink({ a, b: a }) }, "Two parts of this run"));
   const chosen = all.find((run) => run.id === a);
   const pairs = chosen
     ? all.filter((run) => run.spec === chosen.spec && run.id !== a && run.status === "finished").map((run) => [chosen, run])
     : groups.map(([, runs]) => runs.slice(0, 2));
   if (!pairs.length)
-    return state("Choose two runs.", "They should have played the same cases: the same spec with another model, prompt or setting.");
+    return state("Choose two runs.", "They should have played the same cases: the same spec with another model, prompt or setting.", own);
   return h(
     "section",
     { class: "card" },
     h("h2", {}, "Runs of the same spec"),
+    own,
     h(
       "ul",
       { class: "suggestions" },
@@ -210,6 +249,6 @@ async function listCases(section, data, sides, query, signal) {
 
 /** The address of both episodes of a case next to each other; `at`: its place in the list of a metric. */
 export function pairLink(sides, one, at, metric) {
-  const query = { a: sides.a, b: sides.b, one: one.a[0], other: one.b[0], at: String(at), metric: metric ?? "", repeats: one.repeat === null ? "all" : "" };
+  const query = { ...sides, one: one.a[0], other: one.b[0], at: String(at), metric: metric ?? "", repeats: one.repeat === null ? "all" : "" };
   return `#/compare/episode?${new URLSearchParams(Object.entries(query).filter(([, value]) => value))}`;
 }

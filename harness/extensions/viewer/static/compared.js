@@ -1,13 +1,13 @@
-// Both episodes of a case next to each other: the same case in two runs.
+// Both episodes of a case next to each other: the same case in two runs, or in two parts of one.
 
 import { computed, get } from "./api.js";
 import { h, loading, plural, said, set } from "./dom.js";
-import { compareLink, pairLink } from "./compare.js";
+import { compareLink, pairLink, sidesOf } from "./compare.js";
 import { back } from "./places.js";
 import { heads, parting, rounds, theyPart } from "./side_by_side.js";
 
 export async function comparedPage(main, { query, signal }) {
-  const asked = { a: query.get("a") ?? "", b: query.get("b") ?? "" };
+  const asked = sidesOf(query);
   const at = Number(query.get("at") ?? NaN);
   const metric = query.get("metric") ?? "";
   set(main, loading("Opening both episodes …"));

@@ -1,4 +1,4 @@
-// What the keys do.
+// The keys of a page, and the list of what they do.
 
 import { h } from "./dom.js";
 
@@ -42,6 +42,21 @@ export function showHelp() {
   if (!dialog.open) dialog.showModal();
 }
 
-export function closeHelp() {
+function closeHelp() {
   dialog?.close();
+}
+
+/** Let keys do what `doing` gives for them; not where the reader types, and a key with Ctrl is the browser's. */
+export function listen(doing) {
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target.closest("input, select, textarea, dialog");
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape" && !typing) return closeHelp();
+    if (typing && !(event.target.type === "range" && !event.key.startsWith("Arrow"))) return;
+    if (event.key === " " && event.target.closest("button, summary, a")) return;
+    const run = event.key === "?" ? showHelp : doing(event.key);
+    if (!run) return;
+    event.preventDefault();
+    run();
+  });
 }

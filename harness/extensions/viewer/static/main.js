@@ -7,7 +7,7 @@ import { comparedPage } from "./compared.js";
 import { leaderboardPage } from "./leaderboard.js";
 import { versionsPage } from "./versions.js";
 import { h, said, set, state } from "./dom.js";
-import { closeHelp, showHelp } from "./help.js";
+import { listen, showHelp } from "./help.js";
 import { episodePage } from "./episode.js";
 import { back, keep, listed } from "./places.js";
 import { runPage } from "./run.js";
@@ -131,16 +131,6 @@ function trail(behind) {
 
 window.addEventListener("hashchange", show);
 document.getElementById("help").addEventListener("click", showHelp);
-document.addEventListener("keydown", (event) => {
-  const typing = event.target.closest("input, select, textarea, dialog");
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "Escape" && !typing) return closeHelp();
-  if (typing && !(event.target.type === "range" && !event.key.startsWith("Arrow"))) return;
-  if (event.key === " " && event.target.closest("button, summary, a")) return;
-  const run = event.key === "?" ? showHelp : page.keys[event.key];
-  if (!run) return;
-  event.preventDefault();
-  run();
-});
+listen((key) => page.keys[key]);
 keepKey();
 show();

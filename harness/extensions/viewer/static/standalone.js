@@ -1,7 +1,7 @@
 // One episode on a page without a server. Its address says what is shown, as in the viewer: #…?round=&agent=&turn=
 
 import { data } from "./api.js";
-import { closeHelp, showHelp } from "./help.js";
+import { listen } from "./help.js";
 import { episodePage } from "./episode.js";
 
 const main = document.getElementById("main");
@@ -24,14 +24,4 @@ window.addEventListener("hashchange", () => {
   else if (now.get("id") !== data.id) location.href = data.pages[now.get("id")] ?? data.up;
   else page.update?.(now);
 });
-document.addEventListener("keydown", (event) => {
-  const typing = event.target.closest("input, select, textarea, dialog");
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "Escape" && !typing) return closeHelp();
-  if (typing && !(event.target.type === "range" && !event.key.startsWith("Arrow"))) return;
-  if (event.key === " " && event.target.closest("button, summary, a")) return;
-  const run = event.key === "?" ? showHelp : page.keys[event.key];
-  if (!run) return;
-  event.preventDefault();
-  run();
-});
+listen((key) => page.keys[key]);

@@ -113,10 +113,28 @@ def test_what_a_model_wrote_stays_text_beside_another_one(page: Page, shown: str
 
 
 def test_runs_that_are_no_pair_say_so(page: Page) -> None:
-    page.goto("/#/compare?a=plain&b=plain")
-    expect(page.get_by_text("Both sides are the same run.")).to_be_visible()
     page.goto("/#/compare?a=plain")
     page.get_by_role("link", name="plain and calculator").click()
     expect(page.get_by_role("heading", name="calculator against plain")).to_be_visible()
     page.get_by_role("button", name="Swap A and B").click()
     expect(page.get_by_role("heading", name="plain against calculator")).to_be_visible()
+
+
+def test_two_parts_of_one_run_stand_side_by_side(browser: Browser, tmp_path: Path) -> None:
+    harness.evaluate("arithmetic_votes", limit=12, output_path=tmp_path / "one")
+    with started_viewer(tmp_path) as url:
+        page = browser.new_page(base_url=url)
+        console = Console(page)
+        page.goto("/#/compare?a=one")
+        page.get_by_role("link", name="Two parts of this run").click()
+        page.locator("#part-label").select_option("weights")
+        expect(page.get_by_role("heading", name="by confidence against alike")).to_be_visible()
+        page.locator(".cases tbody tr").first.get_by_role("link").click()
+        expect(page.get_by_text("All turns are the same.", exact=True)).to_be_visible()  # they are counted otherwise
+        expect(page.locator(".sides-head")).to_contain_text("by confidence")
+        page.keyboard.press("u")
+        page.locator("#part-a").select_option("by confidence")
+        expect(page.get_by_text("0 of 12 pairs differ")).to_be_visible()
+        fits(page)
+        page.close()
+        assert console.complaints == []
