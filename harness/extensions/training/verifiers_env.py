@@ -1,0 +1,195 @@
+"""A spec as an environment for the package `verifiers` and for prime-rl: its agents are the groups that learn.
+
+    # my_ring/__init__.py, an installed package
+    from harness.extensions.training.verifiers_env import SeatHarness, environment
+
+    RingTaskset, RingEnv = environment("tiny", learn=["default"])
+    __all__ = ["RingEnv", "RingTaskset", "SeatHarness"]
+
+`vf-eval my_ring` and prime-rl then play it. One episode is one `vf.Episode`, with a trace for each conversation of each
+agent that learns; all others are policies or engines of the spec.
+"""
+
+from __future__ import annotations
+
+import itertools
+import keyword
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.api import Engine
+from harness.api.errors import SetupError
+from harness.config.building import Reference
+from harness.config.plan import case_digest
+from harness.config.project import Project, find
+
+from .environment import TrainingEnv
+from .rollout import EnvTask
+
+try:
+    import verifiers.v1 as vf
+    from pydantic import create_model
+except ModuleNotFoundError as error:
+    hint = "Install it: pip install 'mas-eval-harness[verifiers]'"
+    raise SetupError(f"the package verifiers, version 0.4, cannot be imported: {error}", hint=hint) from None
+
+from .verifiers_seats import SeatHarness, Seats
+
+__all__ = ["SeatHarness", "agent_names", "environment"]
+
+
+class SpecData(vf.TaskData):
+    """Which episode it is: `id` is "condition/case/repeat"."""
+
+    digest: str
+    """Of the case: an environment of another version of the spec does not play it."""
+
+
+class SpecTask(vf.Task[SpecData]):
+    """An episode that can be played."""
+
+    @property
+    def key(self) -> str:
+        """The same in every selection of tasks."""
+        return f"{self.data.id}@{self.data.digest}"
+
+
+class SpecTasksetConfig(vf.TasksetConfig):
+    """Knobs of the spec, `--env.taskset.…`."""
+
+    overrides: tuple[str, ...] = ()
+    """`path=value` changes to the spec, as of `harness eval --set`."""
+    limit: int | None = None
+    """Cases of each condition."""
+    seed: int | None = None
+    """Of the environment's chance."""
+    repeats: int | None = None
+    """How often each case is played, each time with another chance of the environment."""
+
+
+class SpecTaskset(vf.Taskset[SpecTask, SpecTasksetConfig]):
+    """The episodes of a spec.
+
+    Attributes:
+        games: the spec, for trainers.
+    """
+
+    arguments: Mapping[str, Any] = {}
+    """Of `TrainingEnv`, from a subclass."""
+
+    def __init__(self, config: SpecTasksetConfig) -> None:
+        super().__init__(config)
+        if config.system_prompt is not None:
+            raise ValueError("the prompts of a spec are its own: change its prompt set, not taskset.system_prompt")
+        own = {name: getattr(config, name) for name in ("overrides", "limit", "seed", "repeats")}
+        self.games = TrainingEnv(**{**self.arguments, **own})
+        self._tasks = {task.id: task for task in self.games.tasks}
+
+    def load(self) -> Iterator[SpecTask]:
+        """All episodes, in the order of the spec."""
+        for task in self._tasks.values():
+            yield SpecTask(SpecData(id=task.id, name=task.id, digest=case_digest(task.case)), self.config.task)
+
+    def find(self, data: SpecData) -> EnvTask:
+        """The episode that a row names. Raises `ValueError` where this spec has no such one."""
+        task = self._tasks.get(data.id or "")
+        if task is None or case_digest(task.case) != data.digest:
+            raise ValueError(
+                f"the spec has no episode {data.id!r} with the case {data.digest}: its tasks are of another version"
+            )
+        return task
+
+
+class SpecEnvConfig(vf.EnvConfig):
+    """The agents, each a group of the spec; a subclass has them."""
+
+    max_concurrent_agents: int | None = None
+    """All agents of a batch of turns answer at once: turns of a batch are simultaneous."""
+
+
+class SpecEnv(vf.Env[SpecEnvConfig]):
+    """Plays the protocol of a spec."""
+
+    names: Mapping[str, str] = {}
+    """Group under `agents:` → its agent here, from a subclass."""
+
+    def __init__(self, config: SpecEnvConfig) -> None:
+        super().__init__(config)
+        self._samples = itertools.count()
+
+    async def run(self, task: vf.Task, agents: vf.Agents) -> None:
+        """Play one episode, and pay its traces."""
+        taskset: SpecTaskset = self.taskset
+        played = taskset.find(task.data)
+        async with Seats(agents, self.names, task) as seats:
+            rollout = await taskset.games.rollout(played, seats.generate, next(self._samples))
+            if rollout.error is not None:
+                raise seats.failure or vf.EnvError(rollout.error)
+            if rollout.rewards is None:
+                raise vf.EnvError(f"the episode {played.id} has no reward: its headline has no number")
+            seats.pay(rollout)
+
+    async def stop(self) -> None:
+        """Close the engines of agents that do not learn."""
+        await self.taskset.games.aclose()
+
+
+def agent_names(groups: Iterable[str]) -> dict[str, str]:
+    """Group under `agents:` → the name of its agent in `verifiers`, which is a name of Python."""
+    names: dict[str, str] = {}
+    for group in sorted(groups):
+        name = re.sub(r"\W", "_", group, flags=re.ASCII).strip("_") or "agents"
+        if (
+            not name.isidentifier()
+            or keyword.iskeyword(name)
+            or hasattr(SpecEnvConfig, name)
+            or name in SpecEnvConfig.model_fields
+        ):
+            name = f"agents_{name}"
+        while name in names.values():
+            name += "_"
+        names[group] = name
+    return names
+
+
+def environment(
+    spec: str | Path | Mapping[str, Any],
+    *,
+    learn: Iterable[str] | None = None,
+    opponents: Mapping[str, Reference | Engine] | None = None,
+    project: Project | Path | None = None,
+    **more: Any,
+) -> tuple[type[SpecTaskset], type[SpecEnv]]:
+    """The taskset and the environment of a spec, for a package that `verifiers` loads.
+
+    Args:
+        spec, opponents: as of `TrainingEnv`.
+        learn: names of the groups under `agents:` that are agents of `verifiers`; None: all that the model under test
+            would play, for which the spec is read now.
+        project: where names are looked up: a project, or its folder.
+        more: further arguments of `TrainingEnv`.
+
+    Raises:
+        UserError: for a mistake in the spec or the arguments.
+    """
+    project = find(project) if isinstance(project, Path) else project
+    arguments = {"spec": spec, "opponents": opponents, "project": project, **more}
+    if learn is None:
+        with TrainingEnv(**arguments, limit=1) as games:
+            learn = games.learn
+    names = agent_names(learn)
+    arguments["learn"] = sorted(names)
+    seat = vf.AgentConfig(runtime=vf.SubprocessConfig())  # no process runs in it
+    fields: dict[str, Any] = dict.fromkeys(names.values(), (vf.AgentConfig, seat))
+    config: Any = create_model("SpecAgents", __base__=SpecEnvConfig, **fields)
+
+    class Tasks(SpecTaskset):
+        pass
+
+    class Play(SpecEnv, vf.Env[config]):
+        pass
+
+    Tasks.arguments, Play.names = arguments, names
+    return Tasks, Play
