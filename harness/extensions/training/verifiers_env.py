@@ -83,7 +83,8 @@ class SpecTaskset(vf.Taskset[SpecTask, SpecTasksetConfig]):
         super().__init__(config)
         if config.system_prompt is not None:
             raise ValueError("the prompts of a spec are its own: change its prompt set, not taskset.system_prompt")
-        own = {name: getattr(config, name) for name in ("overrides", "limit", "seed", "repeats")}
+        knobs = {name: getattr(config, name) for name in ("overrides", "limit", "seed", "repeats")}
+        own = {name: value for name, value in knobs.items() if value or value == 0}
         self.games = TrainingEnv(**{**self.arguments, **own})
         self._tasks = {task.id: task for task in self.games.tasks}
 

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import openai
 import verifiers.v1 as vf
@@ -47,9 +47,9 @@ _CALL: ContextVar[_Call] = ContextVar("call")
 class SeatConfig(vf.HarnessConfig):
     """Knobs of the program, `--env.GROUP.harness.…`."""
 
-    structured: str = "openai"
-    """How the server is asked to hold replies to their form, where the spec wants that: openai, vllm, llama.cpp; or
-    none. It has no effect with the client of trainers, which sends token ids only."""
+    structured: Literal["none", "openai", "vllm", "llama.cpp"] = "none"
+    """How the server is asked to hold replies to their form, where the spec wants that: as the engine `openai` does.
+    The client of trainers, which sends token ids only, asks for nothing."""
 
 
 class SeatHarness(vf.Harness[SeatConfig]):
