@@ -13,8 +13,6 @@ agent that learns; all others are policies or engines of the spec.
 from __future__ import annotations
 
 import itertools
-import keyword
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,9 +21,10 @@ from harness.api import Engine
 from harness.api.errors import SetupError
 from harness.config.building import Reference
 from harness.config.plan import case_digest
-from harness.config.project import Project, find
+from harness.config.project import at, builtin
 
 from .environment import TrainingEnv
+from .new_environment import PROJECT, agent_names
 from .rollout import EnvTask
 
 try:
@@ -37,7 +36,7 @@ except ModuleNotFoundError as error:
 
 from .verifiers_seats import SeatHarness, Seats
 
-__all__ = ["SeatHarness", "agent_names", "environment"]
+__all__ = ["SeatHarness", "environment"]
 
 
 class SpecData(vf.TaskData):
@@ -137,30 +136,12 @@ class SpecEnv(vf.Env[SpecEnvConfig]):
         await self.taskset.games.aclose()
 
 
-def agent_names(groups: Iterable[str]) -> dict[str, str]:
-    """Group under `agents:` → the name of its agent in `verifiers`, which is a name of Python."""
-    names: dict[str, str] = {}
-    for group in sorted(groups):
-        name = re.sub(r"\W", "_", group, flags=re.ASCII).strip("_") or "agents"
-        if (
-            not name.isidentifier()
-            or keyword.iskeyword(name)
-            or hasattr(SpecEnvConfig, name)
-            or name in SpecEnvConfig.model_fields
-        ):
-            name = f"agents_{name}"
-        while name in names.values():
-            name += "_"
-        names[group] = name
-    return names
-
-
 def environment(
     spec: str | Path | Mapping[str, Any],
     *,
     learn: Iterable[str] | None = None,
     opponents: Mapping[str, Reference | Engine] | None = None,
-    project: Project | Path | None = None,
+    beside: str | Path | None = None,
     **more: Any,
 ) -> tuple[type[SpecTaskset], type[SpecEnv]]:
     """The taskset and the environment of a spec, for a package that `verifiers` loads.
@@ -169,13 +150,15 @@ def environment(
         spec, opponents: as of `TrainingEnv`.
         learn: names of the groups under `agents:` that are agents of `verifiers`; None: all that the model under test
             would play, for which the spec is read now.
-        project: where names are looked up: a project, or its folder.
+        beside: a file of the package; names are looked up in the folder `project` beside it, if there is one, else in
+            what ships and what is installed.
         more: further arguments of `TrainingEnv`.
 
     Raises:
         UserError: for a mistake in the spec or the arguments.
     """
-    project = find(project) if isinstance(project, Path) else project
+    own = Path(beside or "").parent / PROJECT
+    project = at(own) if beside is not None and own.is_dir() else builtin()
     arguments = {"spec": spec, "opponents": opponents, "project": project, **more}
     if learn is None:
         with TrainingEnv(**arguments, limit=1) as games:
