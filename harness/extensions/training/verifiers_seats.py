@@ -14,7 +14,6 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Literal, Self
 
-import openai
 import verifiers.v1 as vf
 
 from harness.api import Completion, Facts
@@ -71,9 +70,11 @@ class SeatHarness(vf.Harness[SeatConfig]):
 class _SeatSession(vf.HarnessSession):
     """Sends what the runtime asks to the server of `verifiers`."""
 
-    _client: openai.AsyncOpenAI | None = None
+    _client: Any = None
 
     async def _run(self, messages: vf.Messages | None = None) -> vf.ProgramResult:
+        import openai
+
         call = _CALL.get()
         if self._client is None:
             http = openai.DefaultAsyncHttpxClient(trust_env=False, verify=not self.endpoint.startswith("http:"))

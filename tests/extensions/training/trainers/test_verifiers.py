@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import shutil
+import subprocess
 import sys
 import types
 import zlib
@@ -18,6 +21,7 @@ from aiohttp import web
 from harness.api import Completion
 from harness.api.errors import SpecError
 from harness.extensions.training import AgentConversation, Rollout, TrainingEnv
+from tests.helpers.commands import ROOT, TOY, invoke
 from tests.helpers.fake_openai import Body, FakeOpenAI, chat, status
 from tests.helpers.tiny_model import make_tokenizer
 
@@ -287,3 +291,27 @@ def test_a_row_of_another_version_of_the_spec_is_not_played() -> None:
 
         episode = asyncio.run(run())
     assert "another version" in episode.errors[0].message and not server.bodies
+
+
+def test_the_package_of_a_spec_is_installed_and_run_by_vf_eval(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(TOY, tmp_path / "mine", ignore=shutil.ignore_patterns("results", "__pycache__"))
+    monkeypatch.chdir(tmp_path / "mine")
+    code, _, err = invoke(capsys, "new", "environment", "toy", str(tmp_path / "toy-env"))
+    assert code == 0, err
+    site = tmp_path / "site"
+    pip = ["-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index", "--target", str(site)]
+    subprocess.run([sys.executable, *pip, str(tmp_path / "toy-env")], check=True, capture_output=True, cwd=tmp_path)
+    environment = {**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}", "HOME": str(tmp_path)}
+    with FakeOpenAI(by_server) as server:
+        command = [str(Path(sys.executable).with_name("vf-eval")), "toy-env", "-n", "2", "-r", "2", "--model", "fake"]
+        command += ["--client.base-url", server.url, "--client.api-key-var", "NONE", "--no-push", "--no-rich"]
+        command += ["-o", str(tmp_path), "--run.dir", "run"]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "run" / "traces.jsonl").read_text().splitlines()
+    episodes = [json.loads(line) for line in lines]
+    assert len(episodes) == 4 and all(episode["ok"] for episode in episodes)
+    assert all(trace["rewards"]["episode"] for episode in episodes for trace in episode["traces"])
+    assert len(server.bodies) == sum(len(trace["calls"]) for episode in episodes for trace in episode["traces"])
