@@ -34,7 +34,7 @@ except ModuleNotFoundError as error:
     hint = "Install it: pip install 'mas-eval-harness[verifiers]'"
     raise SetupError(f"the package verifiers, version 0.4, cannot be imported: {error}", hint=hint) from None
 
-from .verifiers_seats import SeatHarness, Seats
+from .verifiers_seats import SeatConfig, SeatHarness, Seats
 
 __all__ = ["SeatHarness", "environment"]
 
@@ -117,6 +117,9 @@ class SpecEnv(vf.Env[SpecEnvConfig]):
 
     def __init__(self, config: SpecEnvConfig) -> None:
         super().__init__(config)
+        for name, program in config.agent_harnesses().items():
+            if not isinstance(program, SeatConfig):
+                raise ValueError(f"{name}.harness.id is {program.id!r}: the program of a seat is that of its package")
         self._samples = itertools.count()
 
     async def run(self, task: vf.Task, agents: vf.Agents) -> None:

@@ -221,11 +221,8 @@ class Seats:
         for one in self._every:
             trace = one.interaction.trace
             trace.record_reward("episode", rollout.rewards.agents[one.agent])
-            own = {
-                turn: rollout.rewards.turns[key]
-                for turn in sorted(one.turns)
-                if (key := (one.agent, turn)) in rollout.rewards.turns
-            }
+            paid = {turn: rollout.rewards.turns.get((one.agent, turn)) for turn in sorted(one.turns)}
+            own = {str(turn): number for turn, number in paid.items() if number is not None}  # keys are texts on wires
             if own:
                 trace.record_reward("turns", sum(own.values()))
                 trace.info[INFO]["turn_rewards"] = own

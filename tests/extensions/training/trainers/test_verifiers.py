@@ -173,13 +173,32 @@ class Generator(FakeOpenAI):
         return Completion(text, prompt_token_ids=prompt, token_ids=ids, logprobs=logprobs)
 
 
+async def served(name: str, client: Any, taskset: Mapping[str, Any]) -> Any:
+    """The first episode, as prime-rl gets it from a server of environments."""
+    import verifiers.v1 as vf
+    from verifiers.v1.serve.client import EnvClient
+    from verifiers.v1.serve.server import EnvServer
+
+    config = vf.resolve_env_config({"taskset": {"id": name, **taskset}})
+    [task, *_] = vf.load_taskset(config.taskset)
+    server = EnvServer(config, "tcp://127.0.0.1:0")
+    serving = asyncio.create_task(server.run())
+    asking = EnvClient(server.address)
+    try:
+        return await asking.run(client, "fake", vf.SamplingConfig(), task.data.model_dump())
+    finally:
+        await asking.close()
+        serving.cancel()
+        await asyncio.wait([serving])
+
+
 @pytest.mark.parametrize("spec", ["agentsnet_quick", "dpbench_quick"])
 def test_traces_have_the_token_ids_that_a_trainer_here_gets(spec: str, tmp_path: Path) -> None:
     import verifiers.v1 as vf
 
     with installed(spec) as name, Generator(tmp_path) as server:
         client = vf.TrainClientConfig(base_url=server.url, api_key_var="NONE", renderer_model_name=str(tmp_path))
-        [episode] = play(name, server.url, client=client, taskset={"limit": 1})
+        episode = asyncio.run(served(name, client, {"limit": 1}))
         [rollout] = ours(spec, server.complete, limit=1)
     assert episode.ok, episode.errors
     assert len(episode.traces) == len(rollout.conversations) >= SPECS[spec]
@@ -189,7 +208,7 @@ def test_traces_have_the_token_ids_that_a_trainer_here_gets(spec: str, tmp_path:
         assert [branch.token_ids for branch in branches] == [one.token_ids for one in samples]
         assert [branch.sampled_mask for branch in branches] == [one.mask for one in samples]
         assert [branch.logprobs for branch in branches] == [pytest.approx(one.logprobs) for one in samples]
-        assert trace.reward == samples[0].reward
+        assert trace.agent.trainable and trace.reward == samples[0].reward
 
 
 def test_samples_of_a_task_differ_by_the_model_alone() -> None:
@@ -263,6 +282,7 @@ def test_groups_that_do_not_learn_are_players_of_the_spec() -> None:
     [
         pytest.param({"learn": ["defualt"]}, {}, "Did you mean default?", id="a group that there is not"),
         pytest.param({}, {"overrides": ["task.sise=4"]}, "sise", id="an override"),
+        pytest.param({}, {"id": "an_environment", "spek": "x"}, "spek", id="a knob"),
         pytest.param({}, {"system_prompt": Path("best.txt")}, "change its prompt set", id="a system prompt"),
     ],
 )
@@ -275,6 +295,19 @@ def test_mistakes_are_told_before_anything_is_played(
         with installed("agentsnet_quick", **arguments) as name:
             play(name, server.url, taskset=knobs)
     assert not server.bodies
+
+
+def test_a_seat_is_played_by_the_program_of_its_package() -> None:
+    with installed("agentsnet_quick") as name, pytest.raises(ValueError, match=r"default\.harness\.id is 'null'"):
+        play(name, "http://127.0.0.1:1", default={"harness": {"id": "null"}})
+
+
+def test_no_group_shadows_what_environments_have() -> None:
+    from harness.extensions.training.new_environment import agent_names
+    from harness.extensions.training.verifiers_env import SpecEnvConfig
+
+    taken = [name for name in dir(SpecEnvConfig) if not name.startswith("_")] + [*SpecEnvConfig.model_fields]
+    assert not set(agent_names(taken).values()) & set(taken)
 
 
 def test_a_row_of_another_version_of_the_spec_is_not_played() -> None:
