@@ -21,6 +21,7 @@ from aiohttp import web
 from harness.api import Completion
 from harness.api.errors import SpecError
 from harness.extensions.training import AgentConversation, Rollout, TrainingEnv
+from tests.docs.test_docs import blocks
 from tests.helpers.commands import ROOT, TOY, invoke
 from tests.helpers.fake_openai import Body, FakeOpenAI, chat, status
 from tests.helpers.tiny_model import make_tokenizer
@@ -295,6 +296,21 @@ def test_mistakes_are_told_before_anything_is_played(
         with installed("agentsnet_quick", **arguments) as name:
             play(name, server.url, taskset=knobs)
     assert not server.bodies
+
+
+def test_the_module_of_the_documentation_is_an_environment() -> None:
+    import verifiers.v1 as vf
+
+    module: Any = types.ModuleType("of_the_page")
+    module.__file__ = __file__
+    [body] = [body for note, body in blocks(ROOT / "docs" / "how-to" / "trainers.md", "python") if "verifiers" in note]
+    exec(body, module.__dict__)
+    sys.modules["of_the_page"] = module
+    try:
+        env = vf.load_environment(vf.resolve_env_config({"taskset": {"id": "of-the-page"}}))
+    finally:
+        del sys.modules["of_the_page"]
+    assert len([*env.taskset]) > 10
 
 
 def test_a_seat_is_played_by_the_program_of_its_package() -> None:
