@@ -15,10 +15,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from harness.api import Engine
-from harness.api.errors import SetupError
+from harness.api.errors import SetupError, UserError
 from harness.config.building import Reference
 from harness.config.plan import case_digest
 from harness.config.project import at, builtin
@@ -29,7 +29,7 @@ from .rollout import EnvTask
 
 try:
     import verifiers.v1 as vf
-    from pydantic import create_model
+    from pydantic import Field, create_model, model_validator
 except ModuleNotFoundError as error:
     hint = "Install it: pip install 'mas-eval-harness[verifiers]'"
     raise SetupError(f"the package verifiers, version 0.4, cannot be imported: {error}", hint=hint) from None
@@ -58,7 +58,7 @@ class SpecTask(vf.Task[SpecData]):
 class SpecTasksetConfig(vf.TasksetConfig):
     """Knobs of the spec, `--env.taskset.…`."""
 
-    overrides: tuple[str, ...] = ()
+    overrides: list[str] = Field(default_factory=list)
     """`path=value` changes to the spec, as of `harness eval --set`."""
     limit: int | None = None
     """Cases of each condition."""
@@ -66,6 +66,22 @@ class SpecTasksetConfig(vf.TasksetConfig):
     """Of the environment's chance."""
     repeats: int | None = None
     """How often each case is played, each time with another chance of the environment."""
+    arguments: ClassVar[Mapping[str, Any]] = {}
+    """Of `TrainingEnv`, from a subclass."""
+
+    def games(self) -> TrainingEnv:
+        """The spec with these knobs, for trainers. Raises `UserError`."""
+        knobs = {name: getattr(self, name) for name in ("overrides", "limit", "seed", "repeats")}
+        return TrainingEnv(**{**self.arguments, **{name: one for name, one in knobs.items() if one or one == 0}})
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.overrides and self.arguments:
+            try:
+                self.games().close()
+            except UserError as error:
+                raise ValueError(str(error)) from None
+        return self
 
 
 class SpecTaskset(vf.Taskset[SpecTask, SpecTasksetConfig]):
@@ -75,16 +91,11 @@ class SpecTaskset(vf.Taskset[SpecTask, SpecTasksetConfig]):
         games: the spec, for trainers.
     """
 
-    arguments: Mapping[str, Any] = {}
-    """Of `TrainingEnv`, from a subclass."""
-
     def __init__(self, config: SpecTasksetConfig) -> None:
         super().__init__(config)
         if config.system_prompt is not None:
             raise ValueError("the prompts of a spec are its own: change its prompt set, not taskset.system_prompt")
-        knobs = {name: getattr(config, name) for name in ("overrides", "limit", "seed", "repeats")}
-        own = {name: value for name, value in knobs.items() if value or value == 0}
-        self.games = TrainingEnv(**{**self.arguments, **own})
+        self.games = config.games()
         self._tasks = {task.id: task for task in self.games.tasks}
 
     def load(self) -> Iterator[SpecTask]:
@@ -172,11 +183,16 @@ def environment(
     fields: dict[str, Any] = dict.fromkeys(names.values(), (vf.AgentConfig, seat))
     config: Any = create_model("SpecAgents", __base__=SpecEnvConfig, **fields)
 
-    class Tasks(SpecTaskset):
+    class Knobs(SpecTasksetConfig):
+        pass
+
+    Knobs.arguments = arguments
+
+    class Tasks(SpecTaskset, vf.Taskset[SpecTask, Knobs]):
         pass
 
     class Play(SpecEnv, vf.Env[config]):
         pass
 
-    Tasks.arguments, Play.names = arguments, names
+    Play.names = names
     return Tasks, Play
