@@ -20,7 +20,7 @@ from aiohttp import web
 
 from harness.api import Completion
 from harness.api.errors import SpecError
-from harness.extensions.training import AgentConversation, Rollout, TrainingEnv
+from harness.extensions.training import AgentConversation, Rewards, Rollout, TrainingEnv
 from tests.docs.test_docs import blocks
 from tests.helpers.commands import ROOT, TOY, invoke
 from tests.helpers.fake_openai import Body, FakeOpenAI, chat, status
@@ -210,6 +210,33 @@ def test_traces_have_the_token_ids_that_a_trainer_here_gets(spec: str, tmp_path:
         assert [branch.sampled_mask for branch in branches] == [one.mask for one in samples]
         assert [branch.logprobs for branch in branches] == [pytest.approx(one.logprobs) for one in samples]
         assert trace.agent.trainable and trace.reward == samples[0].reward
+
+
+class FirstTurns:
+    """Pays each agent 2, and 0.5 for its first turn."""
+
+    async def pay(self, job: Any, episode: Any, score: Any, learners: Any) -> Rewards:
+        """As `RewardRule.pay`."""
+        return Rewards(dict.fromkeys(learners, 2.0), {(agent, 0): 0.5 for agent in learners})
+
+
+def test_a_trace_is_paid_for_its_own_turns_too() -> None:
+    import verifiers.v1 as vf
+
+    with installed("dpbench_quick") as name, FakeOpenAI(by_server) as server:
+        env = vf.load_environment(vf.resolve_env_config({"taskset": {"id": name, "limit": 1}}))
+        env.taskset.games.reward_rule = FirstTurns()
+        context = vf.ModelContext(model="fake", client=vf.EvalClientConfig(base_url=server.url, api_key_var="NONE"))
+
+        async def run() -> Any:
+            async with env.serving():
+                return await env.run_episode(next(iter(env.taskset)), context)
+
+        traces = traces_of(asyncio.run(run()))
+    assert max(index for _, index in traces) > 0  # each turn begins anew: a trace a turn
+    for (_, index), trace in traces.items():
+        assert trace.reward == (2.5 if index == 0 else 2.0)
+        assert trace.info["harness"].get("turn_rewards") == ({"0": 0.5} if index == 0 else None)
 
 
 def test_samples_of_a_task_differ_by_the_model_alone() -> None:
