@@ -33,7 +33,7 @@ _FOLDER = re.compile(r"[a-z][a-z0-9_-]{0,60}")
 
 def options(command: Parser) -> None:
     """The options of `harness new`."""
-    more = "".join(f", or {name} NAME" for name in _folders())
+    more = "".join(f", or {name} {_subject(offer) or 'NAME'}" for name, offer in _folders().items())
     command.add_argument("names", nargs="+", metavar="FOLDER", help=f"a new or an empty folder; or: task NAME{more}")
     command.add_argument("--kind", metavar="KIND", help=f"kind of the task: {', '.join(kinds())}")
 
@@ -46,6 +46,12 @@ def kinds() -> list[str]:
 def _folders() -> dict[str, Offer]:
     """Name → starter of a folder that is neither a project nor a task."""
     return {name: offer for name, offer in sorted(offers("starters").items()) if not isinstance(offer.value, str)}
+
+
+def _subject(offer: Offer) -> str | None:
+    """Of what the folder is, which the user names before it: SPEC; None: the folder is of nothing else."""
+    of: str | None = offer.value.get("of")
+    return of
 
 
 def new(options: argparse.Namespace) -> int:
@@ -94,11 +100,13 @@ def _starter(offer: Offer) -> Path:
 
 def _folder(offer: Offer, options: argparse.Namespace) -> int:
     """Copy a starter into a new folder, and let its extension finish it. It comes to its place whole, or not at all."""
-    names = options.names[1:]
+    names, of = options.names[1:], _subject(offer)
+    if of is not None:  # the folder is called after it where it has no name of its own
+        names = names[1:] or [Path(name).stem for name in names]
     folder = Path(names[0]) if len(names) == 1 else Path()
     name = folder.name
     if not _FOLDER.fullmatch(name):
-        hint = f"For example: harness new {offer.name} meeting."
+        hint = f"For example: harness new {offer.name} {f'{of} ' if of else ''}meeting."
         message = f"the name of a new {offer.name} is one word of small letters, digits, _ and -"
         raise DataError(f"{message}, found {' '.join(names)!r:.100}", hint=hint)
     _refuse_full(folder)

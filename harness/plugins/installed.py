@@ -45,7 +45,7 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "abilities": "reference",
     "executors": "reference",
     "commands": {**_RUN, "options": "reference", "help": "text", "usage": "text", "examples?": "texts"},
-    "starters": ("text", {"folder": "text", "run": "reference"}),
+    "starters": ("text", {"folder": "text", "run": "reference", "of?": "text"}),
     "lists": {**_RUN, "help": "text", "folders?": "texts by name"},
     "charts": {**_RUN, "help": "text"},
     "exports": "reference",

@@ -7,7 +7,6 @@ from importlib import metadata
 
 import pytest
 
-from harness.extensions.training import TrainingEnv
 from tests.docs.test_docs import ROOT
 
 pytestmark = pytest.mark.trainers
@@ -22,8 +21,3 @@ def test_the_command_of_the_documentation_installs_the_packages_of_trainers() ->
         assert names
         for name in names:
             assert metadata.version(re.match(r"[\w-]+", name).group())
-
-
-def test_our_environments_need_none_of_them() -> None:
-    with TrainingEnv("agentsnet_quick", limit=1) as env:
-        assert env.tasks
