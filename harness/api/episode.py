@@ -90,6 +90,11 @@ class Completion:
 
     `request_digest` is what the call is known by (`harness.engines.call_keys`), in hexadecimal; `reused_from` is the
     run in which it was asked, if that is another one (`--reuse`).
+
+    Engines that were asked for tokens give three more. `prompt_token_ids` is the prompt as the model read it, whole.
+    `token_ids` is what the model generated, with the token that ended its turn if it generated one. `logprobs` has the
+    natural logarithm of the probability of each of `token_ids`, in the model's distribution at temperature 1 unless
+    the engine says otherwise.
     """
 
     text: str
@@ -107,6 +112,9 @@ class Completion:
     request_digest: str | None = None
     reused_from: str | None = None
     provider_fields: Mapping[str, Any] | None = None
+    prompt_token_ids: Sequence[int] | None = None
+    token_ids: Sequence[int] | None = None
+    logprobs: Sequence[float] | None = None
 
     @property
     def shown(self) -> str:
