@@ -143,6 +143,8 @@ class Lent(Engine):
     def __init__(self, engine: VLLM, loop: asyncio.AbstractEventLoop) -> None:
         self._engine, self._loop = engine, loop
         self.deterministic = engine.deterministic
+        self.return_token_ids, self.return_logprobs = engine.return_token_ids, engine.return_logprobs
+        self.weights = engine.weights
 
     @property
     def model(self) -> str:

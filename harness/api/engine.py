@@ -122,6 +122,9 @@ class Engine(ABC):
             then finds out how many at once make it faster, unless `width` says it.
         deterministic: whether it is to give the same replies again. A run then asks it a sample of its requests a
             second time at its end, and records whether the replies were the same.
+        return_token_ids: whether its completions have `prompt_token_ids` and `token_ids`.
+        return_logprobs: whether they have `logprobs` too, and with them the ids.
+        weights: a name of the weights that it has now; None: those that its fields say. Calls are known by it.
 
     Raises:
         ContextLengthError, RefusedError, RequestError: for one request.
@@ -136,6 +139,9 @@ class Engine(ABC):
     any_request: ClassVar[bool] = False
     queues_unseen: ClassVar[bool] = False
     deterministic: bool = False
+    return_token_ids: bool = False
+    return_logprobs: bool = False
+    weights: str | None = None
 
     @property
     @abstractmethod
@@ -237,7 +243,8 @@ class Engine(ABC):
         """Return the part of `describe` that can change an answer; `location`: whether to include the engine's
         location."""
         free = self.incidental if location else self.incidental | self.location
-        return {key: value for key, value in self.describe().items() if key not in free}
+        facts = {key: value for key, value in self.describe().items() if key not in free}
+        return facts if self.weights is None else {**facts, "weights": self.weights}
 
 
 class CallsTools:

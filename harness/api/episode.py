@@ -91,8 +91,10 @@ class Completion:
     `request_digest` is what the call is known by (`harness.engines.call_keys`), in hexadecimal; `reused_from` is the
     run in which it was asked, if that is another one (`--reuse`).
 
-    `prompt_token_ids` is the whole prompt as the model saw it, `token_ids` what it generated, `logprobs` the natural
-    log-probability of each of `token_ids`: for training, where the engine is asked for them.
+    Engines that were asked for tokens give three more. `prompt_token_ids` is the prompt as the model read it, whole.
+    `token_ids` is what the model generated, with the token that ended its turn if it generated one. `logprobs` has the
+    natural logarithm of the probability of each of `token_ids`, in the model's distribution at temperature 1 unless
+    the engine says otherwise.
     """
 
     text: str

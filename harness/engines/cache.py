@@ -10,14 +10,15 @@ import contextlib
 import json
 import sqlite3
 import tempfile
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness.api import Completion, Engine, Facts, Request
 from harness.api.errors import DataError, StorageError
-from harness.engines.call_keys import CallKeys, engine_facts
+from harness.engines.call_keys import EngineKeys
 from harness.engines.gate import Wrapper
+from harness.storage import completion_of, fields_of
 from harness.storage.locks import Lock, try_lock
 
 
@@ -54,7 +55,7 @@ class Cache(Wrapper):
         self.path, self.share = Path(path), share
         self.hits = self.misses = 0
         places = () if share else self.engine.location
-        self._keys = CallKeys(engine_facts(self.engine, location=not share), places)
+        self._keys = EngineKeys(self.engine, location=not share, places=places)
         self._pending: dict[bytes, asyncio.Future[Completion]] = {}
         self._base: sqlite3.Connection | None = None
         self._lock: Lock | None = None
@@ -116,8 +117,8 @@ class Cache(Wrapper):
                 self.hits += 1
                 return answer
         rows = self._sql(f"SELECT answer FROM answers WHERE key IN ({', '.join('?' * len(keys))}) LIMIT 1", *keys)
-        # What cannot be read (damage, another version's) is as good as nothing, and is written again.
-        if rows and (cached := _read(rows[0][0])) is not None:
+        # What cannot be read (damage, another version's), or lacks tokens, is as good as nothing, and is written again.
+        if rows and (cached := as_asked(self.engine, _read(rows[0][0]))) is not None:
             self.hits += 1
             return cached
         self.misses += 1
@@ -137,7 +138,7 @@ class Cache(Wrapper):
         # An answer that is there can be recorded as a move: it is the next call that stops the run.
         with contextlib.suppress(StorageError):
             for key in keys:
-                self._sql("INSERT OR REPLACE INTO answers VALUES (?, ?)", key, json.dumps(as_json(answer)))
+                self._sql("INSERT OR REPLACE INTO answers VALUES (?, ?)", key, json.dumps(fields_of(answer)))
         return answer
 
     async def close(self) -> None:
@@ -163,13 +164,23 @@ class Cache(Wrapper):
             raise self._failure from error
 
 
-def as_json(answer: Completion) -> dict[str, Any]:
-    """What there is of a completion."""
-    return {k: v for k, v in asdict(answer).items() if v is not None}
+def as_asked(engine: Engine, answer: Completion | None) -> Completion | None:
+    """An answer that was kept, as this engine would give it: with the tokens that it is asked for, and no others. None
+    if it lacks them."""
+    if answer is None or answer.likelihoods is not None:
+        return answer
+    ids = engine.return_token_ids or engine.return_logprobs
+    if ids and None in (answer.prompt_token_ids, answer.token_ids):
+        return None
+    if engine.return_logprobs and answer.logprobs is None:
+        return None
+    if not ids and answer.token_ids is not None:
+        answer = replace(answer, prompt_token_ids=None, token_ids=None)
+    return answer if engine.return_logprobs or answer.logprobs is None else replace(answer, logprobs=None)
 
 
 def _read(answer: Any) -> Completion | None:
     try:
-        return Completion(**json.loads(answer))
-    except (ValueError, TypeError, RecursionError):
+        return completion_of(json.loads(answer))
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return None

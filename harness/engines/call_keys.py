@@ -60,6 +60,33 @@ class CallKeys:
         return self.of(request)[0][:DIGEST_BYTES].hex()
 
 
+class EngineKeys:
+    """The keys of an engine's calls, which are others once its weights are (`Engine.weights`).
+
+    Args:
+        engine: the engine.
+        location, places: as for `engine_facts` and `CallKeys`.
+    """
+
+    def __init__(self, engine: Engine, *, location: bool, places: Iterable[str] = ()) -> None:
+        self._engine, self._location, self._places = engine, location, tuple(places)
+        self._read()
+
+    def _read(self) -> None:
+        self._weights = self._engine.weights
+        self._keys = CallKeys(engine_facts(self._engine, location=self._location), self._places)
+
+    def of(self, request: Request) -> list[bytes]:
+        """As `CallKeys.of`."""
+        if self._engine.weights != self._weights:
+            self._read()
+        return self._keys.of(request)
+
+    def digest(self, request: Request) -> str:
+        """As `CallKeys.digest`."""
+        return self.of(request)[0][:DIGEST_BYTES].hex()
+
+
 _encode = json.JSONEncoder(sort_keys=True, default=repr).encode
 
 

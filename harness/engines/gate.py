@@ -22,7 +22,7 @@ from harness.engines.priority import PriorityGate
 from harness.engines.usage import Usage
 
 if TYPE_CHECKING:
-    from harness.engines.call_keys import CallKeys
+    from harness.engines.call_keys import EngineKeys
     from harness.engines.rate import Rate
     from harness.engines.repeats import Repeats
     from harness.engines.width import Width
@@ -220,7 +220,7 @@ class Gate(Wrapper):
         self._last: deque[bool] = deque(maxlen=self.WINDOW)
         self._failed = self._unanswered = 0
         self._awake, self._to_close = False, self.switcher is None
-        self._keys: CallKeys | None = None
+        self._keys: EngineKeys | None = None
         self.repeats = _repeats(self) if engine.deterministic else None
         self.keep: Callable[[Engine], bool] = lambda engine: False
 
@@ -335,9 +335,9 @@ class Gate(Wrapper):
 
     def _digest(self, request: Request) -> str:
         if self._keys is None:
-            from harness.engines.call_keys import CallKeys, engine_facts  # what only a run with models needs
+            from harness.engines.call_keys import EngineKeys  # what only a run with models needs
 
-            self._keys = CallKeys(engine_facts(self.engine, location=False))
+            self._keys = EngineKeys(self.engine, location=False)
         return self._keys.digest(request)
 
     def _count_failure(self, error: EngineError) -> None:

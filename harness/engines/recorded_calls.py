@@ -15,7 +15,7 @@ import logging
 import os
 import re
 import zlib
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,17 @@ from harness import storage
 from harness.api import Completion, Engine, Facts, Request
 from harness.api.errors import DataError
 from harness.api.printable import clean_name
-from harness.engines.call_keys import CallKeys, engine_facts
+from harness.engines.cache import as_asked
+from harness.engines.call_keys import EngineKeys
 from harness.engines.gate import Wrapper
+from harness.storage import PromptIds, completion_of
 from harness.storage.files import json_object, no_pipe
+from harness.storage.token_ids import SHARED
 
 _log = logging.getLogger(__name__)
 _META = "run.json"
+_KEPT = 1024
+"""Lines whose ids are kept."""
 
 
 class RecordedCalls:
@@ -47,6 +52,8 @@ class RecordedCalls:
         self._journals: list[tuple[Path, str]] = []  # each with the name of its run
         self._calls: dict[bytes, tuple[int, int, int]] = {}  # digest → journal, offset of the line, CRC-32 of the text
         self._differing = 0
+        self._before: dict[tuple[int, int], int] = {}  # journal, offset → offset of the line that a prompt repeats
+        self._bases: OrderedDict[tuple[int, int], PromptIds] = OrderedDict()  # those of lines that were read last
         unknown = sum([self._read(name, run) for _, name, run in sorted(_runs(folder, own.resolve()))])
         if unknown:
             _log.warning("--reuse: %d calls in %s do not say what was asked, and are not used", unknown, folder)
@@ -59,8 +66,10 @@ class RecordedCalls:
         unknown = 0
         for path in filter(Path.is_file, storage.journals(run)):
             self._journals.append((path, name))
+            last: dict[Any, int] = {}  # episode, agent → offset of the last move with ids
             try:
                 for offset, line in storage.lines(path):
+                    self._note_ids(offset, line, last)
                     for call in _calls(line):
                         digest = call.get("request_digest")
                         if isinstance(digest, str) and _DIGEST.fullmatch(digest):
@@ -74,8 +83,19 @@ class RecordedCalls:
                 _log.warning("--reuse: %s; what follows it is not used", " ".join(clean_name(str(error)).split()))
         return unknown
 
-    def find(self, digest: str) -> Completion | None:
-        """The answer to the call with this digest, with the run that it comes from; None if there is none."""
+    def _note_ids(self, offset: int, line: Mapping[str, Any], last: dict[Any, int]) -> None:
+        """Remember which line the ids of this one follow."""
+        calls = _calls(line)
+        if any("prompt_token_ids" in call for call in calls):
+            agent = line.get("e"), line.get("s")
+            if SHARED in calls[0] and agent in last:
+                self._before[len(self._journals) - 1, offset] = last[agent]
+            if line.get("k") == "move":
+                last[agent] = offset
+
+    def find(self, digest: str, with_ids: bool = False) -> Completion | None:
+        """The answer to the call with this digest, with the run that it comes from; None if there is none. `with_ids`:
+        with the ids of its prompt."""
         place = self._calls.get(bytes.fromhex(digest))
         if place is None:
             return None
@@ -84,10 +104,30 @@ class RecordedCalls:
             with open(path, "rb", opener=no_pipe) as file:
                 file.seek(place[1])
                 line = json_object(file.readline(), path)
-            call = next(call for call in _calls(line) if call.get("request_digest") == digest)
-            return Completion(**{"reused_from": run, **call})
-        except (OSError, DataError, StopIteration, TypeError):  # somebody changes it just now
+            calls = _calls(line)
+            if with_ids:
+                self._restore(place[0], place[1], calls)
+            call = next(call for call in calls if call.get("request_digest") == digest)
+            return completion_of({"reused_from": run, **call})
+        except (OSError, DataError, StopIteration, TypeError, ValueError):  # somebody changes it just now
             return None
+
+    def _restore(self, journal: int, offset: int, calls: list[dict[str, Any]]) -> None:
+        """Give the prompts of a line's calls their whole ids. Those of the line before are kept for a while: a
+        conversation's calls are looked for one after another."""
+        chain, at = [(offset, calls)], self._before.get((journal, offset))
+        with open(self._journals[journal][0], "rb", opener=no_pipe) as file:
+            while at is not None and (journal, at) not in self._bases:
+                file.seek(at)
+                chain.append((at, _calls(json_object(file.readline(), self._journals[journal][0]))))
+                at = self._before.get((journal, at))
+        prompts = self._bases.get((journal, -1 if at is None else at), PromptIds())
+        for place, each in reversed(chain):
+            prompts = prompts.copy()
+            prompts.restore(None, each)
+            self._bases[journal, place] = prompts
+        while len(self._bases) > _KEPT:
+            self._bases.popitem(last=False)
 
 
 class Recorded(Wrapper):
@@ -101,13 +141,14 @@ class Recorded(Wrapper):
         super().__init__(inner)
         self.calls, self.hits = calls, 0
         self._runs: Counter[str] = Counter()
-        self._keys = CallKeys(engine_facts(self.engine, location=False))
+        self._keys = EngineKeys(self.engine, location=False)
 
     async def start(self) -> None:
         await self.inner.start()
 
     async def complete(self, request: Request) -> Completion:
-        answer = self.calls.find(self._keys.digest(request))
+        with_ids = self.engine.return_token_ids or self.engine.return_logprobs
+        answer = as_asked(self.engine, self.calls.find(self._keys.digest(request), with_ids))
         if answer is None:
             return await request.send(self.inner)
         self.hits += 1

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Replays, Request, plugin
 from harness.api.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError, RequestError, SetupError
-from harness.storage import lines
+from harness.storage import PromptIds, completion_of, lines
+from harness.storage.journal_state import naming
 
-_FIELDS = frozenset(f.name for f in fields(Completion))
+_FIELDS = frozenset(Completion.__slots__)
 _ERRORS: dict[str, type[EngineError]] = {
     error.kind: error for error in (EngineError, ContextLengthError, RequestError, RefusedError)
 }
@@ -64,8 +64,10 @@ class Replay(Engine, CallsTools, ContinuesText, Replays):
             DataError: if a line other than a file's last is damaged.
         """
         for file in self._files():
-            for _, row in lines(file, sealed=self.recorded.is_dir()):
-                self._take(row)
+            prompts = PromptIds()
+            for number, (_, row) in enumerate(lines(file, sealed=self.recorded.is_dir()), 1):
+                with naming(file, number):
+                    self._take(row, prompts)
         if not self._answers and not self._errors:
             raise SetupError(f"{self.path}: no recorded model calls", hint="A run of policies alone has none.")
 
@@ -77,7 +79,7 @@ class Replay(Engine, CallsTools, ContinuesText, Replays):
         """
         answer = self._answers.get(request.id)
         if answer is not None:
-            return Completion(**{k: v for k, v in answer.items() if k in _FIELDS})
+            return completion_of({k: v for k, v in answer.items() if k in _FIELDS})
         error = self._errors.get(request.id)
         if error is not None:
             raise _ERRORS[error["error_kind"]](error["error"])
@@ -97,15 +99,17 @@ class Replay(Engine, CallsTools, ContinuesText, Replays):
         except (OSError, ValueError, KeyError, TypeError, StopIteration):
             return "replay"
 
-    def _take(self, row: Row) -> None:
+    def _take(self, row: Row, prompts: PromptIds) -> None:
         if row.get("k") == "move":
             start = f"{row['e']}/{row['s']}/{row['i']}/"
             calls = row.get("calls") or ()
+            prompts.restore((row["e"], row["s"]), calls)
             for attempt, call in enumerate(calls):
                 self._answers[f"{start}{attempt}"] = call
             if row.get("error_kind") in _ERRORS:  # the call after the last answered one failed
                 self._errors[f"{start}{len(calls)}"] = row
         elif "id" in row and "completion" in row:
+            prompts.restore(row.get("thread"), [row["completion"]])
             self._answers[row["id"]] = row["completion"]
             self._errors.pop(row["id"], None)
         elif "id" in row and row.get("error_kind") in _ERRORS and row["id"] not in self._answers:

@@ -8,8 +8,7 @@ from typing import Any
 
 from harness.api import Completion, Request
 from harness.api.errors import EngineError, StorageError
-from harness.engines.cache import as_json
-from harness.storage import Journal
+from harness.storage import Journal, PromptIds, fields_of
 
 
 class RequestLog:
@@ -19,7 +18,8 @@ class RequestLog:
     in this line), `messages` (those of the thread that no earlier line of it holds), and `completion`, or `error` and
     `error_kind`. Requests of another kind have their own fields in place of `sampling` and `seed`. `chat: false` is a
     thread without chat template, `prefill` the text with which the reply begins. `tools` are those that the model is
-    offered from this line of the thread on.
+    offered from this line of the thread on. Token ids of a prompt are kept as in the journal
+    (`harness.storage.token_ids`), in place of an agent with the thread.
 
     Raises:
         StorageError: if the file cannot be written.
@@ -64,7 +64,9 @@ class RequestLog:
         if request.tools != memo.get("request_log_tools", ()):
             line["tools"] = memo["request_log_tools"] = request.tools
         if isinstance(result, Completion):
-            line["completion"] = as_json(result)
+            line["completion"] = call = fields_of(result)
+            if result.prompt_token_ids is not None:
+                memo.setdefault("request_log_ids", PromptIds()).shorten(number, [call])
         else:
             line |= {"error": str(result), "error_kind": result.kind}
         try:

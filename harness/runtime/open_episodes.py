@@ -365,6 +365,7 @@ class _OpenEpisode:
         self.batches: list[list[Move]] = []
         self.outcome: Outcome | None = None
         self.error: str | None = None
+        self.prompts = storage.PromptIds()
         note_bugs(functools.partial(run.errors.record, episode=self.id))
 
     async def end(self) -> None:
@@ -394,7 +395,7 @@ class _OpenEpisode:
 
     def on_move(self, batch: int, position: int, index: int, move: Move) -> None:
         run = self.run
-        line = storage.move_line(self.id, batch, position, index, move)
+        line = storage.move_line(self.id, batch, position, index, move, self.prompts)
         if usage := run.usage.unjournaled():
             line["asked"] = usage
         run.usage.turns += bool(move.calls or move.error_kind) and move.error_kind != storage.UNFINISHED

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.api import Case, Episode
 from harness.runtime.players import ModelPlayer, Player
-from harness.storage import Journal, move_line, outcome_line
+from harness.storage import Journal, PromptIds, move_line, outcome_line
 
 
 class SampleLog:
@@ -27,9 +27,11 @@ class SampleLog:
     def write(self, episode: Episode, case: Case, players: Mapping[str, Player]) -> None:
         """Append an episode. `players`: agent → who played it."""
         turns: Counter[str] = Counter()
-        moves = []
+        moves, prompts = [], PromptIds()
         for b, batch in enumerate(episode.batches):
-            moves.append([move_line(episode.id, b, p, turns[move.agent], move) for p, move in enumerate(batch)])
+            moves.append(
+                [move_line(episode.id, b, p, turns[move.agent], move, prompts) for p, move in enumerate(batch)]
+            )
             turns.update(move.agent for move in batch)
         line = {
             "episode": episode.id,

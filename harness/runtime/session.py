@@ -47,7 +47,7 @@ class Session:
         since they may need its memory. `keep` or `close` must follow."""
         taken: dict[str, Engine] = {}
         for name, engine in engines.items():
-            up = next((one for one in self._idle if type(one) is type(engine) and one == engine), engine)
+            up = next((one for one in self._idle if _is_same(one, engine)), engine)
             self._idle = [one for one in self._idle if one is not up]
             taken[name] = up
         await self._close_idle()
@@ -126,6 +126,11 @@ def _interrupts() -> Iterator[_Interrupts]:
     finally:
         if ours and signal.getsignal(signal.SIGINT) == handler:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _is_same(one: Engine, other: Engine) -> bool:
+    """Whether two engines have the same parameters and the same weights."""
+    return type(one) is type(other) and one == other and one.weights == other.weights
 
 
 def _is_in_loop() -> bool:

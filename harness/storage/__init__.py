@@ -26,6 +26,7 @@ from .journal import (
 )
 from .journal_state import JournalState
 from .pending_failures import PASSING, REFUSALS, PendingFailures, refusals_line
+from .token_ids import PromptIds, completion_of, fields_of
 
 __all__ = [
     "JOURNAL",
@@ -39,7 +40,10 @@ __all__ = [
     "JournalState",
     "Line",
     "PendingFailures",
+    "PromptIds",
+    "completion_of",
     "end_line",
+    "fields_of",
     "file_name",
     "first_damaged",
     "journals",

@@ -14,6 +14,7 @@ from .files import json_object, no_pipe
 from .journal import Line, lines, move_of
 from .journal_state import naming
 from .pending_failures import Entry, PendingFailures
+from .token_ids import PromptIds
 
 
 def confirmed(path: Path) -> Iterator[Entry]:
@@ -45,9 +46,10 @@ def read_places(paths: Sequence[Path], places: Iterable[int]) -> Iterator[Line]:
 def in_batches(end: Line, moves: Iterable[Line], path: Path) -> list[list[Move]]:
     """An episode's moves, batch by batch. Raises `DataError`, which names the journal, if some are gone."""
     ordered: dict[int, dict[int, Move]] = {}
+    prompts = PromptIds()
     with naming(path, 0):
         for move in moves:
-            ordered.setdefault(move["b"], {})[move["p"]] = move_of(move)
+            ordered.setdefault(move["b"], {})[move["p"]] = move_of(move, prompts)
         count = sum(map(len, ordered.values()))
         if count < end.get("moves", 0):  # more: of the batch in which the episode failed
             raise DataError(f"journal: {count} of the {end['moves']} moves of episode {end['e']}: lines are gone")

@@ -14,7 +14,6 @@ results/<run>/
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import json
 import os
@@ -27,10 +26,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from harness.api import Completion, Episode, Move, Outcome
+from harness.api import Episode, Move, Outcome
 from harness.api.errors import DataError, Place, StorageError
 
 from .files import DAMAGED, json_object, no_link, no_pipe
+from .token_ids import TOKEN_FIELDS, PromptIds, completion_of, fields_of
 
 SCHEMA = 4
 JOURNAL = "journal.jsonl"
@@ -237,8 +237,11 @@ _SEAL = len(b',"crc":"00000000"}\n')
 # --------------------------------------------------------------------------------------- line formats
 
 
-def move_line(episode: str, batch: int, position: int, index: int, move: Move) -> Line:
-    """A move as journaled: `p` is its place in the batch, `i` the index of the agent's turn in the episode.
+def move_line(
+    episode: str, batch: int, position: int, index: int, move: Move, prompts: PromptIds | None = None
+) -> Line:
+    """A move as journaled: `p` is its place in the batch, `i` the index of the agent's turn in the episode. Without the
+    `prompts` of the lines before it, it holds nothing of tokens.
 
     The writer keeps the order in which answers come in, and leaves empty fields out. An `UNFINISHED` move is a line of
     the kind "part": a resumed run continues its calls; all other readers wait for the move that follows.
@@ -250,27 +253,27 @@ def move_line(episode: str, batch: int, position: int, index: int, move: Move) -
     if move.error is not None:
         line["error"], line["error_kind"] = move.error, move.error_kind
     if move.calls:
-        line["calls"] = [_call(c) for c in move.calls]
+        line["calls"] = calls = [fields_of(call) for call in move.calls]
+        if any(name in call for call in calls for name in TOKEN_FIELDS):
+            if prompts is None:
+                line["calls"] = [{k: v for k, v in call.items() if k not in TOKEN_FIELDS} for call in calls]
+            else:
+                prompts.shorten((episode, move.agent), calls, keep=kind == "move")
     if move.dropped_fields:
         line["dropped_fields"] = move.dropped_fields
     return line
 
 
-def _call(call: Completion) -> Line:
-    line: Line = {"text": call.text}
-    for name in _CALL_FIELDS:
-        value = getattr(call, name)
-        if value is not None:
-            line[name] = value
-    return line
+def move_of(line: Line, prompts: PromptIds | None = None) -> Move:
+    """The inverse of `move_line`. `prompts`: of the moves that were read before it; None: where a prompt repeats a part
+    of them, its ids are left out.
 
-
-_CALL_FIELDS = tuple(f.name for f in dataclasses.fields(Completion) if f.name != "text")
-
-
-def move_of(line: Line) -> Move:
-    """The inverse of `move_line`."""
-    calls = tuple(Completion(**call) for call in line.get("calls", ()))
+    Raises `KeyError`, `TypeError` or `ValueError` for a line of a strange shape.
+    """
+    calls = line.get("calls", ())
+    if prompts is not None:
+        prompts.restore((line["e"], line["s"]), calls, keep=line["k"] == "move")
+    calls = tuple(map(completion_of, calls))
     kind = UNFINISHED if line["k"] == "part" else line.get("error_kind")
     dropped = tuple(line.get("dropped_fields", ()))
     return Move(line["s"], line["t"], line.get("a"), line.get("error"), kind, calls, dropped)

@@ -12,6 +12,7 @@ from harness.api.errors import DataError, Place
 
 from .journal import MARKS, UNFINISHED, Line, lines, move_of
 from .pending_failures import PendingFailures
+from .token_ids import PromptIds
 
 
 class JournalState:
@@ -28,6 +29,7 @@ class JournalState:
         self.ends: dict[str, Line] = {}
         self.moves: dict[str, dict[tuple[str, int], Move]] = {}
         self.calls = self.tokens = self.micros = 0
+        self._prompts = PromptIds()
         for path in filter(Path.exists, paths):
             self._read(path, only)
 
@@ -47,9 +49,10 @@ class JournalState:
         if line.get("k") == "end":
             end = {key: line[key] for key in ("condition", "labels", "numbers", "error")}
             self.ends[line["e"]] = end | {mark: line[mark] for mark in MARKS if mark in line}
-            self.moves.pop(line["e"], None)
+            for agent, _ in self.moves.pop(line["e"], ()):
+                self._prompts.forget((line["e"], agent))
         elif line.get("k") in ("move", "part") and line["e"] not in self.ends:
-            move, turn = move_of(line), (line["s"], line["i"])
+            move, turn = move_of(line, self._prompts), (line["s"], line["i"])
             moves = self.moves.setdefault(line["e"], {})
             earlier = moves.get(turn)
             if earlier is None or move.error_kind != UNFINISHED:

@@ -28,6 +28,7 @@ from harness.extensions.openai.replicas import KEY, AskAnotherError, Replica, Re
 from harness.extensions.openai.returned import Sends
 from harness.extensions.openai.served import Served
 from harness.extensions.openai.start_checks import check
+from harness.extensions.openai.tokens import TokenFields
 from harness.extensions.openai.waits import retry_after
 from harness.extensions.openai.wire import GarbledError, read_completion, read_text, unwritable
 from harness.storage.redaction import secrets_of, without_secrets
@@ -73,6 +74,10 @@ class OpenAI(Batching, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey)
         card: a file of `harness probe`: what the server can do, known before the first request.
         batch: true sends the requests of all open episodes together, in batches of the provider (`/v1/batches`); or a
             mapping with `poll`, `requests` and `bytes`.
+        return_token_ids: completions have the token ids of their prompt and their reply, from vLLM's server and
+            llama.cpp's; others end the run before it begins.
+        return_logprobs: and the log-probability of each token of the reply, at temperature 1 unless the server was
+            started to give others.
     """
 
     model: str = ""  # a default, because a field without one cannot stand for the interface's property
@@ -94,6 +99,8 @@ class OpenAI(Batching, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey)
     deterministic: bool = False
     card: str | None = None
     batch: bool | BatchOptions = False
+    return_token_ids: bool = False
+    return_logprobs: bool = False
 
     queues_unseen: ClassVar[bool] = True
     replica: ClassVar[type[Replica]] = Replica
@@ -109,6 +116,8 @@ class OpenAI(Batching, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey)
             "tokenizer",
             "card",
             "batch",
+            "return_token_ids",
+            "return_logprobs",
         }
     )
 
@@ -133,7 +142,7 @@ class OpenAI(Batching, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey)
         word, thoughts = NEW if self.base_url is None else OLD, self.send_reasoning != "never"
         self._dialect = Dialect(self.system, self.empty_reply, word, thoughts=thoughts)
         self._dialect.read(self._card)
-        self._served = Served()
+        self._served, self._tokens = Served(), TokenFields(self.return_token_ids, self.return_logprobs)
         self._ended: asyncio.Future[Exception] | None = None  # why the engine sends no more requests
 
     # ------------------------------------------------------------------------------ life
@@ -219,7 +228,8 @@ class OpenAI(Batching, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey)
 
     async def _probe(self, replica: Replica) -> SetupError | None:
         """Find out whether a server can answer; returns why not. Raises what a person has to mend."""
-        return await check(replica, self.model, self.timeout, self.api_key_env, self._line, self._card)
+        tokens = self._tokens if self._tokens.wanted else None
+        return await check(replica, self.model, self.timeout, self.api_key_env, self._line, self._card, tokens)
 
     # ------------------------------------------------------------------------------ one request
 
@@ -233,7 +243,9 @@ class OpenAI(Batching, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey)
         body = self._body(request)
         self._requests += 1
         if not request.thread.chat:
-            return self._note(request, body, await self._answer(request, TEXT, body, read_text))
+            return await self._note(
+                request, body, await self._answer(request, TEXT, body, self._tokens.reader(read_text))
+            )
         formal = bool(request.constraint) and self.structured != "none"
         verbatim = formal or request.thread.verbatim or bool(request.prefill)
         sends = "never" if request.prefill else self.send_reasoning
@@ -241,16 +253,19 @@ class OpenAI(Batching, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey)
             read_completion, constrained=verbatim, with_tools=bool(request.tools), sends=sends, model=self.model
         )
         try:
-            return self._note(request, body, await self._answer(request, CHAT, body, read))
+            return await self._note(request, body, await self._answer(request, CHAT, body, self._tokens.reader(read)))
         except RefusedError as error:
             if not request.prefill:
                 raise
             why = "the request begins the reply (prefill) with continue_final_message, which vLLM and SGLang know"
             raise RefusedError(f"{error}; {why}") from error
 
-    def _note(self, request: Request, body: Mapping[str, Any], answer: Completion) -> Completion:
+    async def _note(self, request: Request, body: Mapping[str, Any], answer: Completion) -> Completion:
         """The answer, cut at the stops that were not sent to the server."""
         self._served.check_prompt(request.thread, answer)
+        if self._tokens.names_prompts_apart:
+            server, sent = self._replicas.choose(request.thread), self._dialect.write(body, None)
+            answer = await self._tokens.with_prompt(server, sent, answer, self._line)
         return as_held(self._dialect.cut(answer, body), request.constraint, self.structured)
 
     async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
@@ -375,6 +390,7 @@ class OpenAI(Batching, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey)
             body |= constrained(request.constraint, self.structured)
         if request.tools:
             body["tools"] = offered(request.tools)
+        body |= self._tokens.body(thread.chat)
         body.update(self.extra_body)
         return body
 

@@ -64,6 +64,7 @@ class Replica:
         works_on: how many requests it works on at once, if it says so.
         in_flight: requests that it has.
         pace: how fast it is asked.
+        is_llama: whether it is llama.cpp's server.
         bounds_replies: whether it leaves as many tokens to a reply as the window has, where none are asked for.
     """
 
@@ -79,7 +80,7 @@ class Replica:
         self.in_flight = 0
         self._id = f"harness-{secrets.token_hex(6)}"
         self._sent, self._answered = count(), deque[tuple[int, float]](maxlen=_REMEMBERED)
-        self._is_llama = self.bounds_replies = False
+        self.is_llama = self.bounds_replies = False
         self.pace = Pace()
         self.counts: Counter[str] = Counter()
 
@@ -99,7 +100,7 @@ class Replica:
             raise GarbledError(page)
         rows = data.get("data") if isinstance(data, dict) else None
         models = [r for r in rows or [] if isinstance(r, dict) and isinstance(r.get("id"), str)]
-        self._is_llama = any(row.get("owned_by") == "llamacpp" for row in models)
+        self.is_llama = any(row.get("owned_by") == "llamacpp" for row in models)
         limits = {r["id"]: next((r[word] for word in WINDOWS if r.get(word)), None) for r in models}
         self.limits = {name: limit for name, limit in limits.items() if type(limit) is int and limit > 2}
         self.bounds_replies = any("max_model_len" in row for row in models)
@@ -123,7 +124,7 @@ class Replica:
         it no more than these. Other servers are not asked, and one that does not say it is like them."""
         import openai
 
-        if not self._is_llama:
+        if not self.is_llama:
             return
         address = str(self.client.base_url).rstrip("/").removesuffix("/v1") + "/props"
         data: Any = None

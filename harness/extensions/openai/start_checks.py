@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import urllib.request
 from collections.abc import Callable
@@ -10,11 +11,18 @@ from urllib.parse import urlsplit
 from harness.api.errors import SetupError, near
 from harness.extensions.openai.card import Card
 from harness.extensions.openai.replicas import Replica
+from harness.extensions.openai.tokens import TokenFields
 from harness.extensions.openai.wire import GarbledError
 
 
 async def check(
-    replica: Replica, model: str | None, timeout: float, key: str, line: Callable[[Exception], str], card: Card | None
+    replica: Replica,
+    model: str | None,
+    timeout: float,
+    key: str,
+    line: Callable[[Exception], str],
+    card: Card | None,
+    tokens: TokenFields | None = None,
 ) -> SetupError | None:
     """Find out whether a server can answer; returns why not.
 
@@ -25,6 +33,7 @@ async def check(
         key: the environment variable with the key.
         line: an error in one line.
         card: what is known of it.
+        tokens: what its replies must say of tokens; None: nothing.
 
     Raises:
         SetupError: what a person has to mend, at whichever server.
@@ -35,6 +44,9 @@ async def check(
         if model is not None and await replica.refuses_model(model, timeout):
             raise SetupError(f"{where} has no model {model!r:.200}", hint=near(model, replica.listed))
         await replica.read_slots(timeout)
+        if tokens is not None and model is not None:
+            async with asyncio.timeout(timeout):
+                await tokens.check(replica, model)
     except SetupError:
         raise
     except Exception as error:

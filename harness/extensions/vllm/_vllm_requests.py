@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from harness.api import Completion, Request, Thread
+from harness.api.errors import RequestError
 from harness.engines.sampling import normalize
 from harness.engines.text_tokens import Pair
 
@@ -28,9 +29,9 @@ def as_written(request: Request, text: str, eos: str) -> str:
     return text
 
 
-def generating(request: Request, room: int, eos: str) -> Any:
+def generating(request: Request, room: int, eos: str, logprobs: bool = False) -> Any:
     """SamplingParams of a request; never more tokens than there is `room` for. `eos`: the text of the token that ends
-    a reply."""
+    a reply; `logprobs`: with the log-probability of each token."""
     from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
 
     words = normalize(request.sampling)
@@ -46,8 +47,23 @@ def generating(request: Request, room: int, eos: str) -> Any:
         words["skip_special_tokens"] = False
     # Turning ids into text while they come costs more than all else; only stop strings need it.
     words["detokenize"] = verbatim or bool(words.get("stop"))
+    if logprobs:
+        words |= {"logprobs": 0, "flat_logprobs": True}  # 0 beside the token's own
     # Made for this one request, so vLLM need not copy it.
     return SamplingParams(seed=request.seed, output_kind=RequestOutputKind.FINAL_ONLY, skip_clone=True, **words)
+
+
+def tokens_of(output: Any, with_logprobs: bool) -> dict[str, Any]:
+    """What a completion says of its tokens. Raises `RequestError` if vLLM gives no log-probability of one of them."""
+    reply = output.outputs[0]
+    ids, logprobs = tuple(reply.token_ids), reply.logprobs
+    tokens = {"prompt_token_ids": tuple(output.prompt_token_ids), "token_ids": ids}
+    if not with_logprobs:
+        return tokens
+    starts = logprobs.start_indices if logprobs is not None else ()
+    if len(starts) != len(ids) or any(logprobs.token_ids[at] != i for at, i in zip(starts, ids, strict=True)):
+        raise RequestError(f"vLLM gave log-probabilities of {len(starts)} tokens, and {len(ids)} tokens")
+    return {**tokens, "logprobs": tuple(logprobs.logprobs[at] for at in starts)}
 
 
 def _stops(words: dict[str, Any], eos: str) -> list[str]:
@@ -77,7 +93,7 @@ def try_request() -> None:
     from vllm.v1.engine.exceptions import EngineDeadError  # noqa: F401
 
     tokens_input([0])
-    generating(Request("a try", Thread(), {}, 0), 1, "")
+    generating(Request("a try", Thread(), {}, 0), 1, "", logprobs=True)
     scoring()
 
 

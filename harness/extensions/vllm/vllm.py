@@ -37,9 +37,11 @@ from harness.extensions.vllm._vllm_requests import (
     likelihood,
     score_all,
     scoring,
+    tokens_of,
     try_request,
 )
 from harness.extensions.vllm._vllm_tools import THOUGHT_FIELDS, ReadCalls, call_reader
+from harness.extensions.vllm._vllm_weights import UpdatesWeights
 from harness.extensions.vllm.background import in_background
 from harness.extensions.vllm.load import Listener, Load, listen_only
 from harness.storage.redaction import without_secrets
@@ -49,7 +51,7 @@ _engines = count()
 
 
 @plugin
-class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, StaysUp):
+class VLLM(UpdatesWeights, Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, StaysUp):
     """vLLM's asynchronous engine in this process, fed with token ids.
 
     Args:
@@ -69,6 +71,9 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
         engine_args: every other engine argument of vLLM, passed through unchanged.
         deterministic: the same replies again, whatever else is asked: batch invariance on a GPU, one request at a time
             on a CPU. At its end a run asks a sample again and records whether that held.
+        return_token_ids: completions have the token ids of their prompt and their reply, as vLLM read and gave them.
+        return_logprobs: and the log-probability of each token of the reply: at temperature 1, before `top_p` and other
+            changes of the distribution; with `engine_args: {logprobs_mode: processed_logprobs}` after all of them.
     """
 
     pretrained: str
@@ -97,9 +102,12 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
     enable_sleep_mode: bool | None = None
     engine_args: dict[str, Any] = field(default_factory=dict)
     deterministic: bool = False
+    return_token_ids: bool = False
+    return_logprobs: bool = False
 
     incidental: ClassVar[frozenset[str]] = frozenset(
         {"gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "data_parallel_size", "enable_sleep_mode"}
+        | {"return_token_ids", "return_logprobs"}
     )
 
     def __post_init__(self) -> None:
@@ -272,6 +280,7 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
     async def _shut_down(self) -> None:
         self._load.stopped()
         self._asleep = False
+        self._forget_update()
         with self._output.diverted():
             self._engine.shutdown()
             for process in self._processes:  # vLLM kills a slow one, but leaves it a zombie
@@ -320,7 +329,7 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
         prompt = self._prompt(request)
         room = self._limit - len(prompt.ids)
         eos = self._chat.texts.eos
-        output = await self._generate(request, prompt.ids, lambda: generating(request, room, eos))
+        output = await self._generate(request, prompt.ids, lambda: generating(request, room, eos, self.return_logprobs))
         reply, verbatim = output.outputs[0], request.thread.verbatim
         # Where vLLM stopped at a stop string it has taken that off the text, but not off the ids.
         cut_text = reply.text if isinstance(reply.stop_reason, str) else None
@@ -352,6 +361,7 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
             latency=time.perf_counter() - start,
             tool_calls=calls,
             provider_fields=thought and {"model": self.model, "message": thought},
+            **(tokens_of(output, self.return_logprobs) if self.return_token_ids or self.return_logprobs else {}),
         )
 
     async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
@@ -410,6 +420,7 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
         from vllm.inputs import tokens_input
         from vllm.v1.engine.exceptions import EngineDeadError
 
+        await self._has_weights()
         await self._gate.enter(request.thread.age)
         self._load.handed()
         number = f"{request.id}#{next(self._numbers)}"  # vLLM refuses an id that is still in flight
@@ -451,5 +462,6 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
 
 
 _OURS = {"pretrained", "chat_template", "chat_template_kwargs", "tool_parser", "engine_args", "deterministic"}
+_OURS |= {"return_token_ids", "return_logprobs"}
 PASSED = tuple(f.name for f in fields(VLLM) if f.name not in _OURS)
 """Fields of the engine that go to vLLM under their own names; None leaves the choice to vLLM."""
