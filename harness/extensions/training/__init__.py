@@ -12,15 +12,18 @@ from .conversations import AgentConversation, ReplyStep, TokenSample
 from .environment import EnvTask, TrainingEnv
 from .game import SteppedRollout
 from .learner import Generate, PendingTurn, TrainerError
-from .rewards import Rewards
+from .rewards import NoRewardError, PaidEpisode, RewardRule, Rewards
 from .rollout import Rollout
 
 __all__ = [
     "AgentConversation",
     "EnvTask",
     "Generate",
+    "NoRewardError",
+    "PaidEpisode",
     "PendingTurn",
     "ReplyStep",
+    "RewardRule",
     "Rewards",
     "Rollout",
     "SteppedRollout",

@@ -24,9 +24,10 @@ from harness.plugins import approvals
 from harness.runtime.abilities import lacking
 from harness.runtime.session import Session
 
+from .declared_rewards import reward_rule
 from .game import SteppedRollout
 from .learner import Generate, Learner, NoEngine, PendingTurn
-from .rewards import HeadlineReward, RewardRule
+from .rewards import RewardRule
 from .rollout import EnvTask, Rollout, RolloutRun
 
 __all__ = ["EnvTask", "TrainingEnv"]
@@ -88,7 +89,7 @@ class TrainingEnv:
             self.plan, self._opponents = _seated(plan, self.learn, opponents or {})
             check_execution(self.plan, allow_code_execution, sandbox)
             prepare(self.plan)
-        self.reward_rule: RewardRule = HeadlineReward(self.plan)
+        self.reward_rule: RewardRule = reward_rule(self.plan, sandbox)
         self.tasks: tuple[EnvTask, ...] = tuple(EnvTask(*job) for job in survey(self.plan).episodes)
         raise_all(lacking(self.plan, [(task.condition, task.case, task.repeat) for task in self.tasks]))
         for engine in self._frozen.values():

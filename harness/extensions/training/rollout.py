@@ -12,7 +12,7 @@ from harness.api import Case, Engine, Episode, Move, Outcome, derive_seed
 from harness.config.plan import Condition, episode_id, protocol_seed
 from harness.runtime.episode import STOPS, play
 from harness.runtime.scoring import grade, labels, score, turns_of, usage_of
-from harness.runtime.seats import seats
+from harness.runtime.seats import Seat, seats
 from harness.runtime.steps import Steps
 from harness.storage import UNFINISHED
 from harness.storage.plugin_errors import describe
@@ -20,7 +20,7 @@ from harness.tables import EpisodeScore
 
 from .conversations import AgentConversation
 from .learner import Learner, TrainerError
-from .rewards import Rewards
+from .rewards import NoRewardError, PaidEpisode, Rewards
 
 if TYPE_CHECKING:
     from .environment import TrainingEnv
@@ -57,6 +57,7 @@ class Rollout:
         score: the spec's metrics of it.
         conversations: those of the learning agents.
         rewards: what it pays; None if it failed or has no number.
+        unpaid: why an episode that did not fail has no rewards: which number it lacks.
     """
 
     task: EnvTask
@@ -65,6 +66,7 @@ class Rollout:
     score: EpisodeScore
     conversations: tuple[AgentConversation, ...]
     rewards: Rewards | None = None
+    unpaid: str | None = None
 
     @property
     def error(self) -> str | None:
@@ -127,10 +129,20 @@ class RolloutRun:
         usage = usage_of(episode, task.condition, task.case, {})
         truth = task.condition.uses_ground_truth
         scored = score(episode, env.plan.metrics, truth, turns=asked, usage=usage)
-        rewards = None
+        rewards = unpaid = None
         if scored.error is None:
-            rewards = await env.reward_rule.pay(job, episode, scored, self.learner.groups)
-        return Rollout(task, self.sample, episode, scored, tuple(self._conversations(rewards)), rewards)
+            try:
+                rewards = await env.reward_rule.pay(
+                    PaidEpisode(job, episode, scored, self._seats(), tuple(self.learner.groups))
+                )
+            except NoRewardError as why:
+                unpaid = str(why)
+        conversations = tuple(self._conversations(rewards))
+        return Rollout(task, self.sample, episode, scored, conversations, rewards, unpaid)
+
+    def _seats(self) -> dict[str, Seat]:
+        """Agent → who sits there."""
+        return seats(self.env.plan, self.task.condition, self.task.case, self.task.repeat)
 
     def _conversations(self, rewards: Rewards | None) -> list[AgentConversation]:
         own = self.learner.conversations({} if rewards is None else rewards.turns)
@@ -141,7 +153,7 @@ class RolloutRun:
         job = task.condition, task.case, task.repeat
         engines: Mapping[str, Engine] = self.env.engines
         players = {}
-        for agent, seat in seats(plan, *job).items():
+        for agent, seat in self._seats().items():
             if agent in self.learner.groups:
                 seed = derive_seed(seat.seed, "sample", self.sample) if self.sample else seat.seed
                 players[agent] = replace(seat, seed=seed).player({seat.model: self.learner}, self.learner.episode)
