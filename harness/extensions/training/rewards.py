@@ -44,7 +44,6 @@ class PaidEpisode:
         score: its metrics.
         seats: agent → who sat there, in the agents' order.
         learners: the agents that learn.
-        opponents: group → the name of who played it, where a league drew one.
     """
 
     job: Job
@@ -52,7 +51,6 @@ class PaidEpisode:
     score: EpisodeScore
     seats: Mapping[str, Seat]
     learners: Collection[str]
-    opponents: Mapping[str, str] = field(default_factory=dict)
 
 
 class NoRewardError(Exception):

@@ -12,7 +12,7 @@ from harness.api import Case, Engine, Episode, Move, Outcome, derive_seed
 from harness.config.plan import Condition, episode_id, protocol_seed
 from harness.runtime.episode import STOPS, play
 from harness.runtime.scoring import grade, labels, score, turns_of, usage_of
-from harness.runtime.seats import Seat, seats
+from harness.runtime.seats import Seat
 from harness.runtime.steps import Steps
 from harness.storage import UNFINISHED
 from harness.storage.plugin_errors import describe
@@ -58,6 +58,7 @@ class Rollout:
         conversations: those of the learning agents.
         rewards: what it pays; None if it failed or has no number.
         unpaid: why an episode that did not fail has no rewards: which number it lacks.
+        opponents: group → the name of the opponent from the pool that played it.
     """
 
     task: EnvTask
@@ -67,6 +68,7 @@ class Rollout:
     conversations: tuple[AgentConversation, ...]
     rewards: Rewards | None = None
     unpaid: str | None = None
+    opponents: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def error(self) -> str | None:
@@ -83,6 +85,7 @@ class RolloutRun:
         task: what is played.
         sample: which of its group.
         learner: writes the replies of the learning agents.
+        opponents: group → the name of its opponent from the pool.
         on_move: called when an agent's turn is over.
 
     Attributes:
@@ -93,6 +96,7 @@ class RolloutRun:
     task: EnvTask
     sample: int
     learner: Learner
+    opponents: Mapping[str, str] = field(default_factory=dict)
     on_move: Callable[[], None] = lambda: None
     batches: list[list[Move]] = field(default_factory=list)
     _over: set[tuple[int, str]] = field(default_factory=set)
@@ -132,17 +136,16 @@ class RolloutRun:
         rewards = unpaid = None
         if scored.error is None:
             try:
-                rewards = await env.reward_rule.pay(
-                    PaidEpisode(job, episode, scored, self._seats(), tuple(self.learner.groups))
-                )
+                learners = tuple(self.learner.groups)
+                rewards = await env.reward_rule.pay(PaidEpisode(job, episode, scored, self._seats(), learners))
             except NoRewardError as why:
                 unpaid = str(why)
         conversations = tuple(self._conversations(rewards))
-        return Rollout(task, self.sample, episode, scored, conversations, rewards, unpaid)
+        return Rollout(task, self.sample, episode, scored, conversations, rewards, unpaid, self.opponents)
 
     def _seats(self) -> dict[str, Seat]:
         """Agent → who sits there."""
-        return seats(self.env.plan, self.task.condition, self.task.case, self.task.repeat)
+        return self.env.seats(self.task, self.opponents)
 
     def _conversations(self, rewards: Rewards | None) -> list[AgentConversation]:
         own = self.learner.conversations({} if rewards is None else rewards.turns)

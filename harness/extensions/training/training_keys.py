@@ -1,10 +1,11 @@
-"""The key `rewards:` of specs: what its episodes pay a trainer's model.
+"""Keys of specs for training: who learns, whom it meets, and what episodes pay. None of them changes a run.
 
-Next: `declared_rewards`, which reads it where a spec is trained on.
+Next: `declared_rewards` and `league`, which read them where a spec is trained on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Literal, TypedDict
 
 from harness.api import Range
@@ -62,3 +63,47 @@ class RewardsKey(SpecKey):
         RewardsEntry, "what episodes pay a model that is trained on them; by default the headline's number"
     ]
     changes_runs: ClassVar[bool] = False
+
+
+class LearnKey(SpecKey):
+    """`learn:` of a spec. It changes no run: only trainers read it."""
+
+    entry: ClassVar[Any] = Annotated[
+        list[str], Keywords(minItems=1, uniqueItems=True), "the groups under `agents:` that a trainer's model plays"
+    ]
+    changes_runs: ClassVar[bool] = False
+
+
+class OpponentEntry(TypedDict, total=False):
+    """One of a pool of opponents: a policy, or a frozen model."""
+
+    policy: Annotated[Plugin, Keywords({PLUGIN: "policies"}), "a policy"]
+    model: Annotated[str, "a name under `models:`"]
+    label: Annotated[str, Keywords(minLength=1), "what rollouts call it; by default the name of its policy or model"]
+
+
+class OpponentsEntry(TypedDict, total=False):
+    """A spec's `opponents:` in YAML."""
+
+    pool: Annotated[
+        list[str | OpponentEntry], Keywords(minItems=1), "policies, names under `models:`, or {policy: …, label: …}"
+    ]
+    by: Annotated[
+        Literal["uniform", "recent", "rating"],
+        "who is drawn for a group of rollouts: any (uniform), mostly the newest, or mostly those of like strength",
+    ]
+
+
+class OpponentsKey(SpecKey):
+    """`opponents:` of a spec. It changes no run: only trainers read it."""
+
+    entry: ClassVar[Any] = Annotated[
+        OpponentsEntry,
+        Keywords(required=["pool"]),
+        "who plays the groups that do not learn in training, where the model under test would",
+    ]
+    changes_runs: ClassVar[bool] = False
+
+    def bodies(self) -> Iterable[Any]:
+        """The pool."""
+        return self.value.get("pool") or ()
