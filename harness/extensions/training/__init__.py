@@ -11,11 +11,13 @@ with TrainingEnv("tiny", learn=["default"]) as env:
 from .conversations import AgentConversation, ReplyStep, TokenSample
 from .environment import EnvTask, TrainingEnv
 from .game import SteppedRollout
+from .groups import Advantages, advantages
 from .learner import Generate, PendingTurn, TrainerError
 from .rewards import NoRewardError, PaidEpisode, RewardRule, Rewards
 from .rollout import Rollout
 
 __all__ = [
+    "Advantages",
     "AgentConversation",
     "EnvTask",
     "Generate",
@@ -30,4 +32,5 @@ __all__ = [
     "TokenSample",
     "TrainerError",
     "TrainingEnv",
+    "advantages",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -147,12 +147,3 @@ class DeclaredRewards:
 
 def _weight(entry: str | Mapping[str, Any], default: float) -> float:
     return default if isinstance(entry, str) else float(entry.get("weight", default))
-
-
-def check_rewards(plays: Sequence[tuple[Plan, Place]]) -> Iterator[UserError]:
-    """What is wrong with `rewards:` of a spec, for `harness validate`."""
-    plan, _ = plays[0]
-    try:
-        reward_rule(plan)
-    except UserError as error:
-        yield error

@@ -25,6 +25,7 @@ from harness.runtime.session import Session
 
 from .declared_rewards import reward_rule
 from .game import SteppedRollout
+from .holdout import Evaluation, refuse_overlap
 from .league import League, opponent_of, result
 from .learner import Generate, Learner, NoEngine, PendingTurn
 from .rewards import RewardRule
@@ -51,6 +52,7 @@ class TrainingEnv:
             the spec, else its `baseline`.
         overrides: `path=value` changes to the spec.
         limit, seed, repeats: as of `harness.evaluate`.
+        holdout: evaluations whose cases must not be among those that are trained on: specs, runs or their folders.
         project: where names are looked up; default: the project around the working directory.
         allow_code_execution, sandbox: as of `harness.evaluate`.
 
@@ -59,7 +61,7 @@ class TrainingEnv:
         plan: the spec, as objects.
 
     Raises:
-        UserError: for every mistake in the spec or the arguments, with its place.
+        UserError: for every mistake in the spec or the arguments, with its place; for a case of `holdout`, with which.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class TrainingEnv:
         limit: int | None = None,
         seed: int | None = None,
         repeats: int | None = None,
+        holdout: Iterable[Evaluation] = (),
         project: Project | None = None,
         allow_code_execution: bool = False,
         sandbox: str = "process",
@@ -91,6 +94,7 @@ class TrainingEnv:
             prepare(self.plan)
             self.reward_rule: RewardRule = reward_rule(self.plan, sandbox)
         self.tasks: tuple[EnvTask, ...] = tuple(EnvTask(*job) for job in survey(self.plan).episodes)
+        refuse_overlap(self.tasks, holdout, project)
         raise_all(lacking(self.plan, [(task.condition, task.case, task.repeat) for task in self.tasks]))
         for engine in self._frozen.values():
             engine.check()

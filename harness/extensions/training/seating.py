@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.api import Engine, Policy
-from harness.api.errors import KEY, Place, SpecError, near, raise_all
+from harness.api.errors import KEY, Place, SpecError, UserError, near, raise_all
 from harness.config.building import Reference, make, parts_of
 from harness.config.plan import Condition, Group, Plan
 from harness.plugins import parameters
 
+from .declared_rewards import reward_rule
 from .league import ENGINE, League, league_of
 from .training_keys import OpponentsEntry
 
@@ -124,3 +125,14 @@ def _policy(plan: Plan, given: Reference, place: Place) -> Callable[[], Policy]:
 
 def _is_under_test(group: Group) -> bool:
     return group.policy is None and (group.model or "model") == "model"
+
+
+def check_training(plays: Sequence[tuple[Plan, Place]]) -> Iterator[UserError]:
+    """What is wrong with `learn:`, `opponents:` and `rewards:` of a spec, for `harness validate`."""
+    plan, _ = plays[0]
+    for read in (lambda: seated(plan, None, {}), lambda: reward_rule(plan)):
+        try:
+            if plan.spec.data.keys() & {"learn", "opponents", "rewards"}:
+                read()
+        except UserError as error:
+            yield error
