@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Reply, Request, Thread
+from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Policy, Reply, Request, Thread
 from harness.api.errors import HarnessError, RequestError
 from harness.runtime.steps import Steps
 
@@ -85,6 +85,18 @@ class NoEngine(Engine, CallsTools, ContinuesText):
 
     async def complete(self, request: Request) -> Completion:
         raise RequestError("the trainer's model answers in rollouts only")
+
+
+class ByPolicy(NoEngine):
+    """A policy in the place of the trainer's model: a floor, or a teacher. It has no conversations.
+
+    Args:
+        make: gives a new one for each agent.
+    """
+
+    def __init__(self, make: Callable[[], Policy]) -> None:
+        super().__init__("policy")
+        self.make = make
 
 
 class Learner(NoEngine):

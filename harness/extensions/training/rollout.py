@@ -8,18 +8,19 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from harness.api import Case, Engine, Episode, Move, Outcome, derive_seed
-from harness.config.plan import Condition, episode_id, protocol_seed
+from harness.api import Case, Engine, Episode, Move, Outcome, Policy, derive_seed
+from harness.config.plan import Condition, Plan, episode_id, protocol_seed
 from harness.runtime.episode import STOPS, play
+from harness.runtime.players import Player
 from harness.runtime.scoring import grade, labels, score, turns_of, usage_of
-from harness.runtime.seats import Seat
+from harness.runtime.seats import Seat, seed_of
 from harness.runtime.steps import Steps
 from harness.storage import UNFINISHED
 from harness.storage.plugin_errors import describe
 from harness.tables import EpisodeScore
 
 from .conversations import AgentConversation
-from .learner import Learner, TrainerError
+from .learner import ByPolicy, Learner, TrainerError
 from .rewards import NoRewardError, PaidEpisode, Rewards
 
 if TYPE_CHECKING:
@@ -74,6 +75,14 @@ class Rollout:
     def error(self) -> str | None:
         """Why it failed; None if it did not."""
         return self.score.error
+
+
+def by_policy(
+    seat: Seat, make: Callable[[], Policy], plan: Plan, condition: Condition, case: Case, repeat: int
+) -> Seat:
+    """The seat with a policy in it, also one that knows the case."""
+    group = replace(seat.group, model=None, policy=make)
+    return replace(seat, group=group, case_seed=seed_of(plan.seed, condition.task, case, repeat))
 
 
 @dataclass
@@ -155,9 +164,11 @@ class RolloutRun:
         task, plan = self.task, self.env.plan
         job = task.condition, task.case, task.repeat
         engines: Mapping[str, Engine] = self.env.engines
-        players = {}
+        players: dict[str, Player] = {}
         for agent, seat in self._seats().items():
-            if agent in self.learner.groups:
+            if agent in self.learner.groups and isinstance(self.learner.generate, ByPolicy):
+                players[agent] = by_policy(seat, self.learner.generate.make, plan, *job).policy_player()
+            elif agent in self.learner.groups:
                 seed = derive_seed(seat.seed, "sample", self.sample) if self.sample else seat.seed
                 players[agent] = replace(seat, seed=seed).player({seat.model: self.learner}, self.learner.episode)
             else:
