@@ -12,13 +12,14 @@ from .conversations import AgentConversation, ReplyStep, TokenSample
 from .environment import EnvTask, TrainingEnv
 from .game import SteppedRollout
 from .groups import Advantages, advantages
-from .learner import Generate, PendingTurn, TrainerError
+from .learner import ByPolicy, Generate, PendingTurn, TrainerError
 from .rewards import NoRewardError, PaidEpisode, RewardRule, Rewards
 from .rollout import Rollout
 
 __all__ = [
     "Advantages",
     "AgentConversation",
+    "ByPolicy",
     "EnvTask",
     "Generate",
     "NoRewardError",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import keyword
 import math
@@ -14,7 +15,7 @@ from harness.api import CorpusMetric, Episode, Metric
 from harness.api.errors import Place, SpecError, near
 from harness.config import resolve
 from harness.config.building import PlaceOf, make, parts_of
-from harness.config.plan import Plan
+from harness.config.plan import Condition, Plan
 from harness.extensions.replay.changes import without_messages
 from harness.extensions.yaml_tasks.expressions import (
     FUNCTIONS,
@@ -26,7 +27,10 @@ from harness.extensions.yaml_tasks.expressions import (
     is_number,
     names,
 )
-from harness.runtime.scoring import measure
+from harness.extensions.yaml_tasks.play_out import Clock
+from harness.runtime.scoring import grade, labels, measure, score
+from harness.runtime.seats import seats
+from harness.runtime.steps import drive
 from harness.tables import EpisodeScore
 
 from .rewards import NoRewardError, PaidEpisode, returns_of
@@ -37,6 +41,8 @@ OF_AGENT = ("agent", "role", "answer", "actions", "messages")
 """What they know besides of one agent."""
 EXPRESSION = "expression"
 RETURNS = "returns"
+SECONDS = 0.5
+"""CPU time in which the example of a condition is played, to try expressions."""
 
 Number = Callable[[PaidEpisode, str | None], float]
 """The number of an episode, or of one agent in it. Raises `NoRewardError` where there is none."""
@@ -146,7 +152,7 @@ class _ByExpression:
         try:
             value = self.code.value(names(values_of(played, agent, self.code.uses)))
         except ExpressionError as error:
-            raise NoRewardError(str(error)) from None
+            raise NoRewardError(str(error)) from error
         if isinstance(value, bool):
             return float(value)
         if not is_number(value) or not math.isfinite(value):
@@ -161,6 +167,28 @@ def _expression(body: Mapping[str, Any], plan: Plan, at: PlaceOf, of_agents: boo
     text = Expression.at(str(body["of"]), at("of"))
     known = {*OF_EPISODE, *filter(_is_usable, plan.metrics)} | ({*OF_AGENT} if of_agents else set())
     return _ByExpression(compiled(text, known), at("of"))
+
+
+def is_expression(number: Number) -> bool:
+    """Whether it is one that can fail by its text."""
+    return isinstance(number, _ByExpression)
+
+
+def idle_example(plan: Plan, condition: Condition) -> PaidEpisode | None:
+    """The condition's example with agents that do nothing, graded; None where it takes long, or cannot be played."""
+    case = condition.task.example()
+    with contextlib.suppress(Exception):  # what fails there, `harness validate` says
+        case = condition.assign_groups(case, plan.seed)
+        idle = Clock(SECONDS).watching(lambda turn: turn.reply.noop)
+        played = drive(condition.protocol, condition.task, case, idle)
+        moves = [[move for _, move in batch] for batch in played.batches]
+        facts = "example", condition.id, case.id, 0, labels(plan, condition, case), case.roles, moves, played.outcome
+        episode = Episode(*facts)
+        if condition.task.grading != "executes":
+            episode = grade(episode, condition, case)
+            seated = seats(plan, condition, case, 0)
+            return PaidEpisode((condition, case, 0), episode, score(episode, plan.metrics), seated, tuple(seated))
+    return None
 
 
 def _is_usable(name: str) -> bool:

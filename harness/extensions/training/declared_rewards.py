@@ -12,11 +12,12 @@ from harness.api import Policy
 from harness.api.errors import Place, SpecError, UserError, raise_all
 from harness.config.plan import Plan
 from harness.extensions.replay.reference import reference_of, try_policy
+from harness.extensions.yaml_tasks.expressions import ExpressionError
 from harness.tables import HeadlineSpec
 
-from .agent_numbers import RETURNS, Number, number_of, numbers_of
+from .agent_numbers import RETURNS, Number, idle_example, is_expression, number_of, numbers_of
 from .counterfactuals import Counterfactuals, Numbers, TurnKey
-from .rewards import HeadlineReward, PaidEpisode, RewardRule, Rewards, is_zero_sum, mean
+from .rewards import HeadlineReward, NoRewardError, PaidEpisode, RewardRule, Rewards, is_zero_sum, mean
 
 _PENALTIES = ("format", "length")
 
@@ -68,6 +69,8 @@ class DeclaredRewards:
                     self.turn = self._turn_part(entry[name])
                 else:
                     self.parts[name] = self._part(name, entry[name])
+        if not self._wrong:
+            self._rehearse()
         raise_all(self._wrong)
 
     async def pay(self, played: PaidEpisode) -> Rewards:
@@ -100,6 +103,21 @@ class DeclaredRewards:
             for key, credit in credits.items():
                 total[key] = total.get(key, 0.0) + credit / part.draws
         return total
+
+    def _rehearse(self) -> None:
+        """Note expressions that fail where agents do nothing: in an example of each kind of task and protocol."""
+        kinds = {(type(one.task), type(one.protocol)): one for one in reversed(self.plan.conditions)}
+        for condition in kinds.values() if any(is_expression(part.number) for part in self.parts.values()) else ():
+            played = idle_example(self.plan, condition)
+            if played is None:
+                continue
+            for name, part in self.parts.items():
+                try:
+                    part.number(played, None if name == "team" else next(iter(played.learners)))
+                except NoRewardError as error:
+                    if isinstance(failure := error.__cause__, ExpressionError):
+                        what = f"{failure.message}, where agents do nothing ({condition.id})"
+                        self._wrong.append(SpecError(what, place=failure.place, hint=failure.hint))
 
     # ------------------------------------------------------------------ reading
 

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Policy, Reply, Request, Thread
@@ -198,6 +198,10 @@ class Learner(NoEngine):
             raise TrainerError(message)
         if logprobs is not None and not all(math.isfinite(one) and one < 1e-3 for one in logprobs):
             raise TrainerError(f"the log-probabilities of the reply to {request.id} are not all finite and at most 0")
+        if ids is not None and completion.output_tokens is None:  # for metrics of length
+            prompt = completion.prompt_token_ids
+            count = len(prompt) if prompt is not None else completion.input_tokens
+            completion = replace(completion, output_tokens=len(ids), input_tokens=count)
         if self.decode is not None and ids is not None and completion.text.strip() not in self.decode(ids):
             message = f"the token ids of the reply to {request.id} decode to {self.decode(ids)!r:.80}"
             raise TrainerError(f"{message}, not to its text {completion.text!r:.80}")

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import harness
-from harness.api import Move, Reply, Request
+from harness.api import Completion, Move, Reply, Request
 from harness.api.errors import UserError
 from harness.config import resolve
-from harness.config.plan import protocol_seed
+from harness.config.plan import Plan, protocol_seed
 from harness.config.project import find
 from harness.config.spec import parse
 from harness.engines.mock import Mock
@@ -113,14 +113,12 @@ def test_the_move_of_the_reference_has_no_credit(world: str, use: str) -> None:
 
 
 def course(
-    env: TrainingEnv, rollout: Rollout, reference: Any, of: str, upto: int, without: str | None = None
+    env: TrainingEnv, rollout: Rollout, plan: Plan, of: str, upto: int, without: str | None = None
 ) -> Mapping[str, float]:
-    """The numbers where the reference plays on from batch `upto`, without any sharing of courses. `without`: an agent
+    """The numbers where the policies of a plan play on from batch `upto`, without any sharing of courses. `without`: an agent
     whose move in the batch before it is the reference's too."""
     task = rollout.task
     condition, case = task.condition, task.case
-    spec = parse({**env.plan.spec.data, "baseline": reference}, find())
-    plan = resolve.plan(spec, find())
     seated = seats(plan, next(one for one in plan.conditions if one.id == condition.id), case, task.repeat)
     players = {agent: seat.policy_player() for agent, seat in seated.items()}
     rng = random.Random(protocol_seed(env.plan, condition, case, task.repeat))
@@ -152,12 +150,13 @@ def test_credit_is_the_difference_that_a_move_makes(world: str) -> None:
         rollout = env.rollouts(by_trainer)[-1]
         assert rollout.rewards is not None, rollout.unpaid
         counts: dict[str, int] = {}
+        plan = resolve.plan(parse({**env.plan.spec.data, "baseline": "random"}, find()), find())
         for number, batch in enumerate(rollout.episode.batches):
             for move in batch:
                 key = move.agent, counts.get(move.agent, 0)
                 counts[move.agent] = key[1] + 1
-                own = course(env, rollout, "random", of, number + 1)[move.agent]
-                without = course(env, rollout, "random", of, number + 1, move.agent)[move.agent]
+                own = course(env, rollout, plan, of, number + 1)[move.agent]
+                without = course(env, rollout, plan, of, number + 1, move.agent)[move.agent]
                 assert rollout.rewards.turns[key] == pytest.approx(own - without)
 
 
@@ -213,6 +212,10 @@ WRONG: dict[str, tuple[str, str]] = {
     "weight": ("{team: {use: solved, weight: much}}", r":2:\d+: .*number"),
     "infinite": ("{team: {use: solved, weight: .inf}}", r":2:39: 'weight' must be a number, found the infinite"),
     "expression": ('{agent: {use: expression, of: "anwser == 1"}}', r":2:\d+: anwser: unknown name"),
+    "fails": (
+        '{team: {use: expression, of: "1 / solved"}}',
+        r":2:\d+: 1 / solved: float division by zero .* do nothing",
+    ),
     "no text": ("{agent: {use: expression}}", r"an expression needs of:"),
     "no returns": ("{agent: returns}", r":2:18: returns: .* pays agents no returns"),
     "no such part": ("{teams: solved}", r"teams"),
@@ -237,9 +240,23 @@ def test_wrong_rewards_are_refused_with_their_place(case: str, tmp_path: Path) -
     assert "wrong.yaml:2" in str(error.value)
 
 
+def test_a_length_penalty_counts_the_tokens_of_the_trainer() -> None:
+    def generate(messages: Any, tools: Any, sampling: Any, seat: PendingTurn) -> Completion:
+        text = by_trainer(messages, tools, sampling, seat)
+        return Completion(text, prompt_token_ids=[1, 2], token_ids=[*map(ord, text)])
+
+    for rollout in rewarded(NETWORK, {"length": {"use": "tokens", "kind": "output", "weight": -0.01}}, generate):
+        assert rollout.rewards is not None, rollout.unpaid
+        for agent, reward in rollout.rewards.agents.items():
+            calls = [call for move in rollout.episode.moves() if move.agent == agent for call in move.calls]
+            assert reward == pytest.approx(-0.01 * sum(len(call.text) for call in calls))
+
+
 def test_an_episode_without_a_number_says_why() -> None:
     [rollout, *_] = rewarded(NETWORK, {"length": {"use": "tokens", "weight": -0.01}})
     assert rollout.rewards is None and "'tokens' has no number" in str(rollout.unpaid)
     assert all(conversation.reward is None for conversation in rollout.conversations)
-    [rollout, *_] = rewarded(NETWORK, {"team": {"use": "expression", "of": "1 / solved"}})
+    consensus = {**NETWORK, "matrix": {"problem": ["consensus"], "graphs": ["small_world"], "size": [4]}}
+    often = {"team": {"use": "expression", "of": "1 / (1 - solved)"}}
+    [rollout, *_] = rewarded(consensus, often, lambda *_: "0")
     assert rollout.rewards is None and "division by zero" in str(rollout.unpaid)
