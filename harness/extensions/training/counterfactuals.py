@@ -13,13 +13,12 @@ from dataclasses import replace
 
 from harness.api import Episode, Move, Outcome, Policy, derive_seed
 from harness.config.plan import Plan, protocol_seed
-from harness.runtime.players import PolicyPlayer
 from harness.runtime.scoring import grade
-from harness.runtime.seats import seed_of
 from harness.runtime.steps import Steps
 from harness.storage.plugin_errors import describe
 
 from .rewards import NoRewardError, PaidEpisode
+from .rollout import by_policy
 
 _MORE_BATCHES, _TIMES = 1000, 10
 Numbers = Callable[[Episode], Mapping[str, float]]
@@ -57,11 +56,13 @@ class Counterfactuals:
         draw: int = 0,
         sandbox: str = "process",
     ) -> None:
-        self.played, self.reference, self.numbers, self.sandbox = played, reference, numbers, sandbox
-        self.draw, self.courses = draw, 0
-        condition, case, repeat = played.job
+        self.played, self.numbers, self.sandbox, self.courses = played, numbers, sandbox, 0
         self._chance = protocol_seed(plan, *played.job)
-        self._case_seed = seed_of(plan.seed, condition.task, case, repeat)
+        self._seats = dict(played.seats)
+        for agent, seat in played.seats.items():
+            if not self._plays_itself(agent):
+                other = by_policy(seat, reference, plan, *played.job)
+                self._seats[agent] = replace(other, seed=derive_seed(seat.seed, "draw", draw) if draw else seat.seed)
         self._moves = [[*batch] for batch in played.episode.batches]
         self._values: dict[tuple[int, str | None], Mapping[str, float]] = {}
         self._instead: dict[tuple[int, str], Move] = {}  # of the reference, where it would do something else
@@ -170,7 +171,7 @@ class Counterfactuals:
     def _play(self, answer: Callable[[int, Mapping[str, Move]], list[Move]]) -> Outcome:
         condition, case, _ = self.played.job
         self.courses += 1
-        players = {agent: self._player(agent) for agent in self.played.seats}
+        players = {agent: seat.policy_player() for agent, seat in self._seats.items()}
         most = _MORE_BATCHES + _TIMES * len(self._moves)
         try:
             with Steps(condition.protocol, condition.task, case, random.Random(self._chance)) as game:
@@ -184,11 +185,3 @@ class Counterfactuals:
 
     def _plays_itself(self, agent: str) -> bool:
         return agent not in self.played.learners and self.played.seats[agent].group.policy is not None
-
-    def _player(self, agent: str) -> PolicyPlayer:
-        seat = self.played.seats[agent]
-        if self._plays_itself(agent):
-            return seat.policy_player()
-        seed = derive_seed(seat.seed, "draw", self.draw) if self.draw else seat.seed
-        group = replace(seat.group, model=None, policy=self.reference)
-        return replace(seat, group=group, seed=seed, case_seed=self._case_seed).policy_player()
