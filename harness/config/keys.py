@@ -40,6 +40,7 @@ class SpecKey:
         takes_model: advice on how to let the model under test play, for messages.
         unopened: which of its entries name files or folders that playing the spec does not open.
         plays_on: whether the rest is played where the engine of one of several models does not start.
+        changes_runs: whether it is part of the experiment; else no run, digest or table depends on it.
     """
 
     entry: ClassVar[Any]
@@ -47,6 +48,7 @@ class SpecKey:
     takes_model: ClassVar[str] = ""
     unopened: ClassVar[tuple[str, ...]] = ()
     plays_on: ClassVar[bool] = False
+    changes_runs: ClassVar[bool] = True
 
     def __init__(self, name: str, value: Any, spec: Spec) -> None:
         self.name, self.value, self.spec = name, value, spec
@@ -165,11 +167,17 @@ def keys_of(spec: Spec, data: Mapping[str, Any] | None = None) -> list[SpecKey]:
 
 
 def measured(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec's content without what a run has added to it: that is a result, and not part of the experiment."""
+    """A spec's content without what a run has added to it, which is a result, and without keys that change no run:
+    neither is part of the experiment."""
     kept = dict(data)
     for name, offer in offers("keys").items():
-        if isinstance(data.get(name), Mapping):
-            kept[name] = offer.load_class(SpecKey).measured(data[name])
+        if name not in data:
+            continue
+        key = offer.load_class(SpecKey)
+        if not key.changes_runs:
+            del kept[name]
+        elif isinstance(data[name], Mapping):
+            kept[name] = key.measured(data[name])
     return kept
 
 

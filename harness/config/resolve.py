@@ -127,6 +127,19 @@ def metrics(spec: Spec, project: Project) -> dict[str, api.Metric]:
     return _Resolver(spec, plugins, None).metrics(())
 
 
+def unfit(name: str, metric: api.Metric, conditions: Sequence[Condition]) -> str | None:
+    """Why a metric of this name cannot measure one of these conditions; None if it can. Their tasks learn which of
+    their optional grades it needs."""
+    for condition in conditions:
+        task = condition.task
+        inputs = (*task.grades, *task.optional_grades, *condition.protocol.facts_with(task))
+        task.wanted += tuple({*metric.needs} & {*task.optional_grades} - {*task.wanted})
+        if lacking := [need for need in metric.needs if need not in inputs]:
+            message = f"metric {name!r} needs {lacking[0]!r}, which {condition.id!r} does not produce. "
+            return message + near(lacking[0], inputs)
+    return None
+
+
 MAX_NAMED_MODELS = 3
 """More models of a spec are counted where runs are called after them."""
 
@@ -339,16 +352,8 @@ class _Resolver:
                 refuse(self.project, str(use), conditions, place("use"))
             metric: api.Metric = self.plugins.get("metrics", {"use": use, **arguments}, place)
             metrics[name] = metric
-            for condition in conditions:
-                task = condition.task
-                inputs = (*task.grades, *task.optional_grades, *condition.protocol.facts_with(task))
-                task.wanted += tuple({*metric.needs} & {*task.optional_grades} - {*task.wanted})
-                lacking = [need for need in metric.needs if need not in inputs]
-                if lacking:
-                    message = f"metric {name!r} needs {lacking[0]!r}, which {condition.id!r} does not produce. "
-                    message += near(lacking[0], inputs)
-                    errors.append(SpecError(message, place=place()))
-                    break
+            if (why := unfit(name, metric, conditions)) is not None:
+                errors.append(SpecError(why, place=place()))
         for key in keys_of(self.spec):
             errors += [SpecError(what, place=key.place(*path)) for what, path in key.check_metrics(metrics)]
         raise_all(errors)

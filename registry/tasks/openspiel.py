@@ -159,6 +159,10 @@ class OpenSpiel(GameTask):
         bounds = self.bounds(case)
         return bounds[1] if ours is not None and ours.cooperative and bounds is not None else None
 
+    def zero_sum(self) -> bool:
+        """As the game states it; a constant sum counts too."""
+        return package() is not None and self.loaded.utility in ("zero_sum", "constant_sum")
+
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, Any]:
         """Return the grades of games, and `skill`.
 

@@ -85,6 +85,10 @@ class GameTask(SteppedTask):
         """The greatest return of a cooperative game, in which all agents get the same; None in other games."""
         return None
 
+    def zero_sum(self) -> bool:
+        """Whether what one agent gets, others lose; False where that is not known."""
+        return False
+
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, Any]:
         """Return the grades of an episode.
 

@@ -11,20 +11,27 @@ with TrainingEnv("tiny", learn=["default"]) as env:
 from .conversations import AgentConversation, ReplyStep, TokenSample
 from .environment import EnvTask, TrainingEnv
 from .game import SteppedRollout
-from .learner import Generate, PendingTurn, TrainerError
-from .rewards import Rewards
+from .groups import Advantages, advantages
+from .learner import ByPolicy, Generate, PendingTurn, TrainerError
+from .rewards import NoRewardError, PaidEpisode, RewardRule, Rewards
 from .rollout import Rollout
 
 __all__ = [
+    "Advantages",
     "AgentConversation",
+    "ByPolicy",
     "EnvTask",
     "Generate",
+    "NoRewardError",
+    "PaidEpisode",
     "PendingTurn",
     "ReplyStep",
+    "RewardRule",
     "Rewards",
     "Rollout",
     "SteppedRollout",
     "TokenSample",
     "TrainerError",
     "TrainingEnv",
+    "advantages",
 ]

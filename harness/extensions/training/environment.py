@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import itertools
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from harness.api import Completion, Engine, Policy
+from harness.api import Completion, Engine
 from harness.api.errors import DataError, Place, SpecError, near, raise_all
 from harness.config import resolve
-from harness.config.building import Reference, make, parts_of
+from harness.config.building import Reference
 from harness.config.permissions import check_execution
-from harness.config.plan import Condition, Group, Plan, prepare, survey
+from harness.config.plan import prepare, survey
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse
 from harness.engines.gate import Gate
 from harness.plugins import approvals
 from harness.runtime.abilities import lacking
+from harness.runtime.seats import Seat, seats
 from harness.runtime.session import Session
 
+from .declared_rewards import reward_rule
 from .game import SteppedRollout
+from .holdout import Evaluation, refuse_overlap
+from .league import League, opponent_of, result
 from .learner import Generate, Learner, NoEngine, PendingTurn
-from .rewards import HeadlineReward, RewardRule
+from .rewards import RewardRule
 from .rollout import EnvTask, Rollout, RolloutRun
+from .seating import seated
 
 __all__ = ["EnvTask", "TrainingEnv"]
 
 T = TypeVar("T")
-_OPPONENT = "opponent of "
-"""What the name of an engine begins with that plays a group that does not learn."""
 
 
 class TrainingEnv:
@@ -44,12 +45,14 @@ class TrainingEnv:
 
     Args:
         spec: a spec's file or name, its content as a mapping, or a loaded `Spec`.
-        learn: names of the groups under `agents:` whose agents the trainer's model plays; None: all that the model
-            under test would play.
+        learn: names of the groups under `agents:` whose agents the trainer's model plays; None: those of the
+            spec's `learn:`, else all that the model under test would play.
         opponents: group → the policy (as in YAML) or the engine that plays it, for groups that the model under test
-            would play and that do not learn; by default the spec's `baseline`.
+            would play and that do not learn; or {"pool": […], "by": …}, as `opponents:` of a spec. By default that of
+            the spec, else its `baseline`.
         overrides: `path=value` changes to the spec.
         limit, seed, repeats: as of `harness.evaluate`.
+        holdout: evaluations whose cases must not be among those that are trained on: specs, runs or their folders.
         project: where names are looked up; default: the project around the working directory.
         allow_code_execution, sandbox: as of `harness.evaluate`.
 
@@ -58,7 +61,7 @@ class TrainingEnv:
         plan: the spec, as objects.
 
     Raises:
-        UserError: for every mistake in the spec or the arguments, with its place.
+        UserError: for every mistake in the spec or the arguments, with its place; for a case of `holdout`, with which.
     """
 
     def __init__(
@@ -66,11 +69,12 @@ class TrainingEnv:
         spec: str | Path | Mapping[str, Any] | Spec,
         *,
         learn: Iterable[str] | None = None,
-        opponents: Mapping[str, Reference | Engine] | None = None,
+        opponents: Mapping[str, Any] | None = None,
         overrides: Iterable[str] = (),
         limit: int | None = None,
         seed: int | None = None,
         repeats: int | None = None,
+        holdout: Iterable[Evaluation] = (),
         project: Project | None = None,
         allow_code_execution: bool = False,
         sandbox: str = "process",
@@ -84,22 +88,74 @@ class TrainingEnv:
                 spec = parse(spec, project, overrides, **keys)
             plan = resolve.plan(spec, project, NoEngine())
             self.sandbox = sandbox
-            self.learn = _learning(plan, learn)
-            self.plan, self._opponents = _seated(plan, self.learn, opponents or {})
+            self._seating = seated(plan, learn, opponents or {})
+            self.plan = self._seating.plan
             check_execution(self.plan, allow_code_execution, sandbox)
             prepare(self.plan)
-        self.reward_rule: RewardRule = HeadlineReward(self.plan)
+            self.reward_rule: RewardRule = reward_rule(self.plan, sandbox)
         self.tasks: tuple[EnvTask, ...] = tuple(EnvTask(*job) for job in survey(self.plan).episodes)
+        refuse_overlap(self.tasks, holdout, project)
         raise_all(lacking(self.plan, [(task.condition, task.case, task.repeat) for task in self.tasks]))
         for engine in self._frozen.values():
             engine.check()
         self.engines: dict[str, Gate] = {}
+        self._starting = asyncio.Lock()
         self._session = Session()
 
     @property
     def _frozen(self) -> dict[str, Engine]:
         """The engines that play agents that do not learn."""
-        return {name: one for name, one in self.plan.engines.items() if name != "model"} | self._opponents
+        return {name: one for name, one in self.plan.engines.items() if name != "model"} | self._seating.engines
+
+    @property
+    def learn(self) -> frozenset[str]:
+        """The groups that learn."""
+        return self._seating.learn
+
+    @property
+    def league(self) -> League | None:
+        """The pool of opponents, with their ratings; None without one."""
+        return self._seating.league
+
+    def add_opponent(self, name: str, opponent: Reference | Engine) -> None:
+        """Add one to the pool (`opponents: {pool: …}`), such as a checkpoint of the model: an engine, or a policy as in
+        YAML.
+
+        Raises `ValueError` for a name that there is already, `SpecError` without a pool and for a policy that cannot
+        play.
+        """
+        if self.league is None:
+            hint = "Declare one: opponents: {pool: [random], by: recent}."
+            raise SpecError("there is no pool of opponents", place=self.plan.spec.place("opponents"), hint=hint)
+        if isinstance(opponent, Engine):
+            opponent.check()
+        self.league.add(opponent_of(self.plan, name, opponent, Place(f"the opponent {name!r}")))
+
+    def seats(self, task: EnvTask, met: Mapping[str, str]) -> dict[str, Seat]:
+        """Agent → who sits there. `met`: group → name of its opponent."""
+        seated = seats(self.plan, task.condition, task.case, task.repeat)
+        if self.league is None or not met:
+            return seated
+        pool = self.league.pool
+        return {a: pool[met[s.group.name]].seat(s) if s.group.name in met else s for a, s in seated.items()}
+
+    def meet(self, task: EnvTask, sample: int) -> dict[str, str]:
+        """Group → name of the opponent that is drawn for it, for the next play of this sample; the other samples of the
+        task meet the same one."""
+        if self.league is None:
+            return {}
+        return dict.fromkeys(sorted(self._seating.pooled), self.league.meet(task.id, sample))
+
+    def record(self, rollout: Rollout) -> None:
+        """Rate the opponents by a rollout."""
+        returns = rollout.episode.grade.get("returns")
+        if self.league is None or rollout.error is not None or not isinstance(returns, Mapping):
+            return
+        task, roles = rollout.task, rollout.task.case.roles
+        others = [agent for agent in returns if roles.get(agent, "default") in self._seating.pooled]
+        found = result(returns, [agent for agent in returns if agent in self.learners(task)], others)
+        for name in {*rollout.opponents.values()} if found is not None else ():
+            self.league.record(name, found or 0.0)
 
     def learners(self, task: EnvTask) -> dict[str, str]:
         """The agents of a task that learn, in their order, each with its group."""
@@ -156,9 +212,23 @@ class TrainingEnv:
             TrainerError: the trainer returned something that is no reply.
             EngineFatalError: an engine that plays other agents died.
         """
+        met = self.meet(task, sample)
+        rollout = await self._play(task, generate, sample, met, timeout, decode)
+        self.record(rollout)
+        return rollout
+
+    async def _play(
+        self,
+        task: EnvTask,
+        generate: Generate | Engine,
+        sample: int,
+        met: Mapping[str, str],
+        timeout: float | None,
+        decode: Callable[[Sequence[int]], str] | None,
+    ) -> Rollout:
         await self.start_engines()
         learner = Learner(generate, self.id_of(task, sample), self.learners(task), timeout, decode)
-        return await RolloutRun(self, task, sample, learner).play()
+        return await RolloutRun(self, task, sample, learner, met).play()
 
     def rollouts(
         self,
@@ -175,12 +245,12 @@ class TrainingEnv:
         Returns the rollouts in the order of tasks, the samples of each one after another. A pair (task, sample) among
         the tasks is that sample alone. `concurrency`: how many episodes are open at once; the rest is as in `rollout`.
         """
-        jobs = list(self._jobs(tasks, group_size))
+        jobs = [(*job, self.meet(*job)) for job in self._jobs(tasks, group_size)]
         gate = asyncio.Semaphore(concurrency)
 
-        async def one(task: EnvTask, sample: int) -> Rollout:
+        async def one(task: EnvTask, sample: int, met: Mapping[str, str]) -> Rollout:
             async with gate:
-                return await self.rollout(task, generate, sample, timeout=timeout, decode=decode)
+                return await self._play(task, generate, sample, met, timeout, decode)
 
         async def play_all() -> list[Rollout]:
             await self.start_engines()
@@ -189,9 +259,12 @@ class TrainingEnv:
             return [task.result() for task in running]
 
         try:
-            return self.run(play_all())
+            rollouts = self.run(play_all())
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
+        for rollout in rollouts:  # in their order, so that ratings do not depend on which ends first
+            self.record(rollout)
+        return rollouts
 
     def batched(
         self,
@@ -252,10 +325,14 @@ class TrainingEnv:
 
     async def start_engines(self) -> None:
         """Start the engines of agents that do not learn, once."""
-        if not self.engines and self._frozen:
-            self.engines = {name: Gate(engine) for name, engine in self._frozen.items()}
-            for gate in self.engines.values():
-                await gate.start()
+        if self.engines.keys() >= self._frozen.keys():
+            return
+        async with self._starting:  # an episode that comes meanwhile waits until they are started
+            for name, engine in self._frozen.items():
+                if name not in self.engines:
+                    gate = Gate(engine)
+                    await gate.start()
+                    self.engines[name] = gate
 
     async def aclose(self) -> None:
         """Close these engines, in the loop in which they were started."""
@@ -278,65 +355,3 @@ class TrainingEnv:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _learning(plan: Plan, learn: Iterable[str] | None) -> frozenset[str]:
-    """The groups that learn. Raises `SpecError` for one that there is not, or that a policy or another model plays."""
-    groups = [group for condition in plan.conditions for group in condition.groups]
-    own = {group.name for group in groups if _is_under_test(group)}
-    for name in dict.fromkeys(learn or ()):
-        if name not in own:
-            there = name in {group.name for group in groups}
-            why = f"no model under test plays group {name!r}" if there else f"there is no group {name!r} under agents:"
-            raise SpecError(f"learn: {why}", place=plan.spec.place("agents"), hint=near(name, own))
-    if not own:
-        message = "no model under test plays here, so nobody can learn"
-        raise SpecError(message, place=plan.spec.place("agents"), hint="Let a group under agents: have model: model.")
-    return frozenset(own if learn is None else learn)
-
-
-def _policy(plan: Plan, given: Reference, place: Place) -> Callable[[], Policy]:
-    cls, arguments = parts_of("policies", given, plan.project, lambda *path: place)
-    policy: Policy = make(cls, arguments, lambda *path: place)  # wrong values show now
-    return functools.partial(type(policy), **arguments)
-
-
-def _is_under_test(group: Group) -> bool:
-    return group.policy is None and (group.model or "model") == "model"
-
-
-def _seated(
-    plan: Plan, learn: frozenset[str], opponents: Mapping[str, Reference | Engine]
-) -> tuple[Plan, dict[str, Engine]]:
-    """The plan with somebody else in the place of the model under test in groups that do not learn, and the engines
-    that play some of them."""
-    rest = {g.name for condition in plan.conditions for g in condition.groups if _is_under_test(g)} - learn
-    if unknown := opponents.keys() - rest:
-        name = min(unknown)
-        why = "it learns" if name in learn else "the model under test plays no such group"
-        raise SpecError(f"opponents: {name!r}: {why}", place=plan.spec.place("agents"), hint=near(name, rest))
-    engines: dict[str, Engine] = {}
-    policies: dict[str, Callable[[], Policy]] = {}
-    for name in sorted(rest):
-        given = opponents.get(name, plan.spec.get("baseline"))
-        if given is None:
-            message = f"nobody plays group {name!r}, which does not learn, and the spec has no baseline"
-            hint = f"Say who does: opponents={{{name!r}: 'a policy, or an engine'}}."
-            raise SpecError(message, place=plan.spec.place("agents"), hint=hint)
-        if isinstance(given, Engine):
-            engines[_OPPONENT + name] = given
-            continue
-        place = plan.spec.place("agents", name) if name in opponents else plan.spec.place("baseline")
-        policies[name] = _policy(plan, given, place)
-
-    def seat(group: Group) -> Group:
-        if group.name not in rest or not _is_under_test(group):
-            return group
-        if group.name in policies:
-            return replace(group, model=None, policy=policies[group.name])
-        return replace(group, model=_OPPONENT + group.name)
-
-    def seats_of(condition: Condition) -> Condition:
-        return replace(condition, groups=tuple(map(seat, condition.groups)))
-
-    return replace(plan, conditions=tuple(map(seats_of, plan.conditions))), engines

@@ -41,7 +41,7 @@ class SteppedRollout:
         self._env = env
         self._waiting: dict[str, tuple[PendingTurn, asyncio.Future[Generated]]] = {}
         learner = Learner(self._park, env.id_of(task, sample), env.learners(task), decode=decode)
-        self._run = RolloutRun(env, task, sample, learner, self._wake)
+        self._run = RolloutRun(env, task, sample, learner, env.meet(task, sample), self._wake)
         self._changed = asyncio.Event()
         self._task: asyncio.Task[Rollout] | None = None
         self.pending: list[PendingTurn] = []
@@ -114,7 +114,7 @@ class SteppedRollout:
         order = [turn.agent for turn in (self._run.learner.game.batch or ())] if self._run.learner.game else []
         self.pending = sorted((seat for seat, _ in self._waiting.values()), key=lambda seat: order.index(seat.agent))
         if task.done():
-            task.result()
+            self._env.record(task.result())
 
     @staticmethod
     async def _cancel(task: asyncio.Task[Rollout]) -> None:

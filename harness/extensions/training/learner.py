@@ -6,10 +6,10 @@ import asyncio
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Reply, Request, Thread
+from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Policy, Reply, Request, Thread
 from harness.api.errors import HarnessError, RequestError
 from harness.runtime.steps import Steps
 
@@ -91,6 +91,18 @@ class NoEngine(Engine, CallsTools, ContinuesText):
 
     async def complete(self, request: Request) -> Completion:
         raise RequestError("the trainer's model answers in rollouts only")
+
+
+class ByPolicy(NoEngine):
+    """A policy in the place of the trainer's model: a floor, or a teacher. It has no conversations.
+
+    Args:
+        make: gives a new one for each agent.
+    """
+
+    def __init__(self, make: Callable[[], Policy]) -> None:
+        super().__init__("policy")
+        self.make = make
 
 
 class Learner(NoEngine):
@@ -192,6 +204,10 @@ class Learner(NoEngine):
             raise TrainerError(message)
         if logprobs is not None and not all(math.isfinite(one) and one < 1e-3 for one in logprobs):
             raise TrainerError(f"the log-probabilities of the reply to {request.id} are not all finite and at most 0")
+        if ids is not None and completion.output_tokens is None:  # for metrics of length
+            prompt = completion.prompt_token_ids
+            count = len(prompt) if prompt is not None else completion.input_tokens
+            completion = replace(completion, output_tokens=len(ids), input_tokens=count)
         if self.decode is not None and ids is not None and completion.text.strip() not in self.decode(ids):
             message = f"the token ids of the reply to {request.id} decode to {self.decode(ids)!r:.80}"
             raise TrainerError(f"{message}, not to its text {completion.text!r:.80}")

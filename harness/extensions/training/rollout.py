@@ -8,19 +8,20 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from harness.api import Case, Engine, Episode, Move, Outcome, derive_seed
-from harness.config.plan import Condition, episode_id, protocol_seed
+from harness.api import Case, Engine, Episode, Move, Outcome, Policy, derive_seed
+from harness.config.plan import Condition, Plan, episode_id, protocol_seed
 from harness.runtime.episode import STOPS, play
+from harness.runtime.players import Player
 from harness.runtime.scoring import grade, labels, score, turns_of, usage_of
-from harness.runtime.seats import seats
+from harness.runtime.seats import Seat, seed_of
 from harness.runtime.steps import Steps
 from harness.storage import UNFINISHED
 from harness.storage.plugin_errors import describe
 from harness.tables import EpisodeScore
 
 from .conversations import AgentConversation
-from .learner import Learner, TrainerError
-from .rewards import Rewards
+from .learner import ByPolicy, Learner, TrainerError
+from .rewards import NoRewardError, PaidEpisode, Rewards
 
 if TYPE_CHECKING:
     from .environment import TrainingEnv
@@ -57,6 +58,8 @@ class Rollout:
         score: the spec's metrics of it.
         conversations: those of the learning agents.
         rewards: what it pays; None if it failed or has no number.
+        unpaid: why an episode that did not fail has no rewards: which number it lacks.
+        opponents: group → the name of the opponent from the pool that played it.
     """
 
     task: EnvTask
@@ -65,6 +68,8 @@ class Rollout:
     score: EpisodeScore
     conversations: tuple[AgentConversation, ...]
     rewards: Rewards | None = None
+    unpaid: str | None = None
+    opponents: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def error(self) -> str | None:
@@ -79,6 +84,14 @@ class Rollout:
         return self.rewards.agents[agent] + sum(turns)
 
 
+def by_policy(
+    seat: Seat, make: Callable[[], Policy], plan: Plan, condition: Condition, case: Case, repeat: int
+) -> Seat:
+    """The seat with a policy in it, also one that knows the case."""
+    group = replace(seat.group, model=None, policy=make)
+    return replace(seat, group=group, case_seed=seed_of(plan.seed, condition.task, case, repeat))
+
+
 @dataclass
 class RolloutRun:
     """An episode as it is played.
@@ -88,6 +101,7 @@ class RolloutRun:
         task: what is played.
         sample: which of its group.
         learner: writes the replies of the learning agents.
+        opponents: group → the name of its opponent from the pool.
         on_move: called when an agent's turn is over.
 
     Attributes:
@@ -98,6 +112,7 @@ class RolloutRun:
     task: EnvTask
     sample: int
     learner: Learner
+    opponents: Mapping[str, str] = field(default_factory=dict)
     on_move: Callable[[], None] = lambda: None
     batches: list[list[Move]] = field(default_factory=list)
     _over: set[tuple[int, str]] = field(default_factory=set)
@@ -134,10 +149,19 @@ class RolloutRun:
         usage = usage_of(episode, task.condition, task.case, {})
         truth = task.condition.uses_ground_truth
         scored = score(episode, env.plan.metrics, truth, turns=asked, usage=usage)
-        rewards = None
+        rewards = unpaid = None
         if scored.error is None:
-            rewards = await env.reward_rule.pay(job, episode, scored, self.learner.groups)
-        return Rollout(task, self.sample, episode, scored, tuple(self._conversations(rewards)), rewards)
+            try:
+                learners = tuple(self.learner.groups)
+                rewards = await env.reward_rule.pay(PaidEpisode(job, episode, scored, self._seats(), learners))
+            except NoRewardError as why:
+                unpaid = str(why)
+        conversations = tuple(self._conversations(rewards))
+        return Rollout(task, self.sample, episode, scored, conversations, rewards, unpaid, self.opponents)
+
+    def _seats(self) -> dict[str, Seat]:
+        """Agent → who sits there."""
+        return self.env.seats(self.task, self.opponents)
 
     def _conversations(self, rewards: Rewards | None) -> list[AgentConversation]:
         own = self.learner.conversations({} if rewards is None else rewards.turns)
@@ -147,9 +171,11 @@ class RolloutRun:
         task, plan = self.task, self.env.plan
         job = task.condition, task.case, task.repeat
         engines: Mapping[str, Engine] = self.env.engines
-        players = {}
-        for agent, seat in seats(plan, *job).items():
-            if agent in self.learner.groups:
+        players: dict[str, Player] = {}
+        for agent, seat in self._seats().items():
+            if agent in self.learner.groups and isinstance(self.learner.generate, ByPolicy):
+                players[agent] = by_policy(seat, self.learner.generate.make, plan, *job).policy_player()
+            elif agent in self.learner.groups:
                 seed = derive_seed(seat.seed, "sample", self.sample) if self.sample else seat.seed
                 players[agent] = replace(seat, seed=seed).player({seat.model: self.learner}, self.learner.episode)
             else:

@@ -1,0 +1,55 @@
+"""`harness lint`: a reward that pays players who solve nothing is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+
+NETWORK = """
+extends: agentsnet_quick
+name: linted
+matrix: {problem: [leader_election], graphs: [small_world, scale_free, delaunay], size: [4]}
+"""
+FLOOR = "headline: {metric: score, floor: random}\n"
+
+
+def linted(tmp_path: Path, rest: str, *options: str) -> int:
+    file = tmp_path / "linted.yaml"
+    file.write_text(NETWORK + rest)
+    return main(["lint", "--spec", str(file), "--episodes", "6", *options])
+
+
+def test_an_honest_reward_is_paid_to_nobody_who_solves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert linted(tmp_path, FLOOR) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "linted: reward score, 3 episodes a player"
+    assert lines[-1].startswith("no such player beats the floor")
+    assert {line.split("  ")[0] for line in lines[2:-1]} >= {"floor: random", "silent", "echoing", "copying"}
+
+
+def test_players_that_a_reward_overpays_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rewards = "rewards: {format: {use: parse_failures, weight: 1}, length: tokens}\n"
+    assert linted(tmp_path, FLOOR + rewards) == 1
+    out = capsys.readouterr().out
+    assert "linted: reward format, 3" in out and "without length: policies write no tokens" in out
+    [verdict] = [line for line in out.splitlines() if line.startswith("the reward can be hacked: ")]
+    assert "echoing" in verdict and "option" not in verdict
+    [echoing] = [line for line in out.splitlines() if line.startswith("echoing ")]
+    assert "beats the floor" in echoing
+
+
+def test_one_case_is_too_few(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert linted(tmp_path, FLOOR, "--set", "matrix.graphs=[delaunay]") == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("too few cases")
+
+
+def test_a_spec_without_a_floor_has_nothing_to_beat(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "game.yaml"
+    file.write_text("extends: agentsnet_quick\nheadline:\nbaseline:\n")
+    assert main(["lint", "--spec", str(file)]) == 2
+    assert "the spec has neither a floor nor a baseline" in capsys.readouterr().err
