@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,7 @@ def test_cases_come_before_repeats_and_other_labels_have_curves_of_their_own() -
     rule = Adaptive()
     rule.begin(plan, survey(plan).episodes)
     assert {job[2] for job in rule.order} == {0}
-    assert [job[0].labels["terms"] for job in rule.order] == [2, 2, 2, 3, 3, 3]
+    assert [job[0].labels["terms"] for job in rule.order] == [2, 2, 3, 3]
 
 
 def test_boards_rank_no_mean_of_chosen_episodes(
@@ -153,6 +154,25 @@ def test_beyond_the_sizes_no_number_is_extrapolated() -> None:
     assert json.loads(render(table, "json"))["rows"][0]["cells"][0]["beyond"] == "above"
 
 
+def test_a_plan_says_how_many_episodes_it_is_likely_to_take(
+    chosen: harness.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "ladder.yaml"
+    file.write_text(json.dumps(LADDER), "utf-8")
+
+    def likely(*factor: str) -> list[int]:
+        code, out, _ = invoke(capsys, "plan", "--spec", str(file), "--adaptive", *factor)
+        found = re.search(r"about (\d+) of 175 episodes .*\n +\((\d+) to (\d+) for 8 of 10", out)
+        assert code == 0 and found is not None, out
+        return [int(x) for x in found.groups()]
+
+    middle, few, many = likely()
+    assert 12 <= few <= middle <= many and few <= len(chosen.scores) <= many
+    assert likely("8")[0] < middle < likely("1.3")[0]
+    code, _, err = invoke(capsys, "plan", "--spec", str(file), "--adaptive", "0.5")
+    assert code == 2 and "Give a number above 1" in err
+
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "label": ({"ability": {"over": "sise"}}, "unknown label 'sise'. Did you mean size?"),
     "in rows": ({"rows": "size"}, "rows must not have 'size'"),
@@ -177,6 +197,7 @@ def test_what_cannot_be_adaptive_is_refused_with_advice(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="does not say by which number its tasks grow") as error:
         harness.evaluate(plain, adaptive=True, output_path=tmp_path / "a")
     assert "ability: {over: size}" in (error.value.hint or "") and not (tmp_path / "a").exists()
-    for factor in (0.5, "x", "nan"):
+    wrong: list[Any] = [0.5, "x", "nan"]
+    for factor in wrong:
         with pytest.raises(SpecError, match="Give a number above 1"):
-            harness.evaluate(LADDER, adaptive=factor, output_path=tmp_path / "a")  # type: ignore[arg-type]
+            harness.evaluate(LADDER, adaptive=factor, output_path=tmp_path / "a")
