@@ -55,7 +55,9 @@ class StoppingRule(ABC):
     @abstractmethod
     def record(self) -> Facts:
         """What run.json says of the end under `stopped`: `by` and `at` name the rule, and `enough` is a sentence for
-        readers of the run's tables, whose intervals and tests are for numbers of episodes that were fixed before."""
+        readers of the run's tables, whose intervals and tests are for numbers of episodes that were fixed before.
+        `arguments` are those of `chosen_rule` that ask for the same rule, for whoever checks where the run ended; a
+        rule that looks at more than the run has none."""
 
     def unmet(self) -> str | None:
         """What a run that was played whole has missed, as a sentence; None if that needs no word."""
