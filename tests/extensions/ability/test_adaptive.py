@@ -173,6 +173,15 @@ def test_a_plan_says_how_many_episodes_it_is_likely_to_take(
     assert code == 2 and "Give a number above 1" in err
 
 
+def test_above_chance_half_is_half_of_the_rest() -> None:
+    labels = [{"model": "m", "size": size} for size in (4, 8, 16, 32, 64) for _ in range(10)]
+    scores = [EpisodeScore(f"c/{i}/0", "c", each, {"score": 0.625}) for i, each in enumerate(labels)]
+    metrics = {"score": resolve.metrics(parse(LADDER, find()), find())["score"]}
+    entry = {**LADDER["tables"][0], "ability": {"over": "size", "floor": 0.25}}
+    text = " ".join(render(harness.tables.build(TableSpec.parse(entry), scores, metrics)).split())
+    assert "the size at which score is 62.5 %, half of what is above chance (25 %), by a logistic" in text
+
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "label": ({"ability": {"over": "sise"}}, "unknown label 'sise'. Did you mean size?"),
     "in rows": ({"rows": "size"}, "rows must not have 'size'"),
