@@ -51,6 +51,8 @@ class Adaptive(StoppingRule):
         within: how many times its lower end the upper end of an interval may be; None: as the table says.
     """
 
+    in_rounds = True
+
     def __init__(self, within: float | None = None) -> None:
         self._within = within
         self._jobs: list[Job] = []

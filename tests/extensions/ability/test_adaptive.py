@@ -1,24 +1,31 @@
 """`ability:` and `harness eval --adaptive`: tables, boards, charts, and runs that play few episodes."""
 
+import contextlib
 import copy
 import hashlib
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import harness
-from harness.api.errors import SpecError
+from harness.api.errors import SetupError, SpecError
 from harness.config import resolve
 from harness.config.plan import episode_id, survey
 from harness.config.project import find
 from harness.config.spec import parse
+from harness.evaluation.stages import OpenRun, check
 from harness.extensions.ability.adaptive_rule import Adaptive
 from harness.report import render
-from harness.tables import EpisodeScore, TableSpec, check
+from harness.runtime.executors import Executor, Local
+from harness.runtime.options import Options
+from harness.runtime.runner import Work
+from harness.tables import EpisodeScore, TableSpec
+from harness.tables import check as check_table
 from tests.helpers.commands import invoke
 
 SURE = {4: 0.98, 8: 0.96, 16: 0.9, 32: 0.5, 64: 0.08, 128: 0.02, 256: 0.01}
@@ -197,8 +204,25 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 def test_mistakes_in_an_entry_are_named(what: str) -> None:
     entry, message = WRONG[what]
     metrics = resolve.metrics(parse({**LADDER, "metrics": ["score", "calls"]}, find()), find())
-    found = check({**LADDER["tables"][0], **entry}, {"size": [4, 8], "kind": ["a", "b"]}, metrics)
+    found = check_table({**LADDER["tables"][0], **entry}, {"size": [4, 8], "kind": ["a", "b"]}, metrics)
     assert any(message in problem for problem in found), found
+
+
+class Elsewhere(Executor):
+    """Plays nothing."""
+
+    async def play(self, work: Work) -> None:
+        raise AssertionError("nothing is to be played")
+
+
+def test_rounds_are_for_executors_that_take_them(tmp_path: Path) -> None:
+    plan = resolve.plan(parse(LADDER, find()), find())
+    rule = Adaptive()
+    run = OpenRun(plan=plan, options=Options(), folder=tmp_path / "a", rule=rule, survey=survey(plan))
+    with contextlib.ExitStack() as held:
+        check(replace(run, executor=Local()), held)
+        with pytest.raises(SetupError, match="each round of the rule would start the executor's workers anew"):
+            check(replace(run, executor=Elsewhere()), held)
 
 
 def test_what_cannot_be_adaptive_is_refused_with_advice(tmp_path: Path) -> None:
