@@ -49,6 +49,8 @@ class HeadlineEntry(TypedDict, total=False):
     ]
     floor: Annotated[Plugin, Keywords({PLUGIN: "policies"}), "the policy that any model should beat"]
     ceiling: Annotated[Plugin, Keywords({PLUGIN: "policies"}), "the policy that shows what is possible"]
+    no_floor: Annotated[Name, "why no policy is a floor"]
+    no_ceiling: Annotated[Name, "why no policy is a ceiling"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,4 +266,6 @@ def check_headline(
     names = list(metrics)
     table = {"title": "headline", "rows": "model", "metrics": [entry["metric"], *entry.get("also_show", [])]}
     table["metrics"] = list(dict.fromkeys(table["metrics"]))
-    return check({**table, **({"where": entry["where"]} if "where" in entry else {})}, labels, names)
+    both = [end for end in ("floor", "ceiling") if entry.get(end) is not None and entry.get(f"no_{end}") is not None]
+    wrong = [f"there is a {end}, and no_{end} says that there is none" for end in both]
+    return wrong + check({**table, **({"where": entry["where"]} if "where" in entry else {})}, labels, names)
