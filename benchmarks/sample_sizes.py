@@ -64,7 +64,9 @@ def power(samples: int) -> list[Row]:
     for repeats, difference in ((1, 0.05), (3, 0.05), (1, 0.1), (3, 0.1)):
         generator = numpy.random.default_rng(1)
         asked, found = list[int](), 0
-        known = units_needed(difference, 2 * 0.02 + 2 * 0.22 / repeats, step=1 / repeats)  # the mean of p(1 − p) is 0.22
+        known = units_needed(
+            difference, 2 * 0.02 + 2 * 0.22 / repeats, step=1 / repeats
+        )  # the mean of p(1 − p) is 0.22
         for _ in range(samples):
             found += _differs(generator, known, repeats, difference)
             pilot = of_scores(_pilot(generator, 30), "score")
