@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy
 
 from harness.extensions.ability.curve import Posterior
-from harness.extensions.ability.next_sizes import FIRST, next_sizes
+from harness.extensions.ability.next_sizes import is_known, next_sizes
 
 SIZES = tuple(2 * 1.5**k for k in range(16))
 """From 2 to 876 agents."""
@@ -44,7 +44,8 @@ def _found(posterior: Posterior, true: float, played: int) -> tuple[float, bool,
 def simulated(groups: int, seed: int = 0, episodes: int = EPISODES) -> list[Group]:
     """Groups that play the whole grid, and the same groups played adaptively until their interval is as narrow."""
     generator, logs, found = numpy.random.default_rng(seed), numpy.log(SIZES), list[Group]()
-    for _ in range(groups):
+    for group in range(groups):
+        luck = numpy.random.default_rng((seed, group))  # so that other choices leave the groups the same
         slope = math.exp(generator.uniform(math.log(SLOPES[0]), math.log(SLOPES[1])))
         location = generator.uniform(logs[0] + math.log(MARGIN), logs[-1] - math.log(MARGIN))
         shares = (1 - LAPSE) / (1 + numpy.exp(slope * (logs - location)))
@@ -53,10 +54,10 @@ def simulated(groups: int, seed: int = 0, episodes: int = EPISODES) -> list[Grou
         for level, solved in enumerate(generator.binomial(episodes, shares)):
             whole.count(level, float(solved), float(episodes - solved))
         size = whole.threshold()
-        one, played = Posterior(SIZES), 0
-        while played < FIRST or one.threshold().high / one.threshold().low > size.high / size.low:
-            for level in next_sizes(one, [10 * episodes] * len(SIZES), played):
-                success = float(generator.random() < shares[level])
+        within, one, played = size.high / size.low, Posterior(SIZES), 0
+        while not is_known(one.threshold(), played, within):
+            for level in next_sizes(one, [10 * episodes] * len(SIZES), played, within):
+                success = float(luck.random() < shares[level])
                 one.count(level, success, 1 - success)
                 played += 1
         found.append(Group(slope, _found(whole, true, episodes * len(SIZES)), _found(one, true, played)))

@@ -64,12 +64,14 @@ def power(samples: int) -> list[Row]:
     for repeats, difference in ((1, 0.05), (3, 0.05), (1, 0.1), (3, 0.1)):
         generator = numpy.random.default_rng(1)
         asked, found = list[int](), 0
-        known = units_needed(difference, 2 * 0.02 + 2 * 0.22 / repeats)  # the mean of p(1 − p) is 0.22
+        known = units_needed(
+            difference, 2 * 0.02 + 2 * 0.22 / repeats, step=1 / repeats
+        )  # the mean of p(1 − p) is 0.22
         for _ in range(samples):
             found += _differs(generator, known, repeats, difference)
             pilot = of_scores(_pilot(generator, 30), "score")
             assert pilot is not None
-            asked.append(units_needed(difference, pilot.variance(repeats)))
+            asked.append(units_needed(difference, pilot.variance(repeats), step=1 / repeats))
         row: Row = {"difference": difference, "repeats": repeats, "cases": known, "power": f"{found / samples:.3f}"}
         low, middle, high = numpy.quantile(asked, [0.1, 0.5, 0.9])
         rows.append({**row, "by a pilot (10 %, 50 %, 90 %)": f"{low:.0f}, {middle:.0f}, {high:.0f}"})

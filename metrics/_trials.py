@@ -44,7 +44,7 @@ class Trials(CorpusMetric):
     at_least: float = 1.0
 
     def __post_init__(self) -> None:
-        self.needs = (self.of,)
+        self.needs, self.min_repeats = (self.of,), self.k
         how = _WORDS[self.convention].format(k=self.k)
         self.note = f"{self.what(self.k)}: {how} ({self.convention}); cases with fewer repeats are left out."
 

@@ -30,6 +30,7 @@ from harness.tables import Cell, Column, HeadlineSpec, Row, Table
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "results" / "leaderboards"
 FIRST: Mapping[str, str] = {"use": "expression", "label": "first action", "act": "options[0]"}
+ALIKE: Mapping[str, str] = {"use": "expression", "label": "all alike", "act": "options[0] if options else noop"}
 OWN: Sequence[Any] = (None,)
 """The spec's own `baseline:`, a panel of declared skill. Such a spec studies panels: its tables are of this one."""
 GROUPS: dict[str, dict[str, Sequence[Any]]] = {
@@ -67,7 +68,7 @@ GROUPS: dict[str, dict[str, Sequence[Any]]] = {
     },
     "Declared tasks": {
         **{
-            f"networks/{name}": ()
+            f"networks/{name}": (ALIKE,) if name == "consensus" else ()
             for name in (
                 *("balanced_partition", "coloring", "consensus", "dominating_set", "frequency_assignment"),
                 *("leader_election", "matching", "minority_veto", "shared_rooms", "two_hop_coloring", "vertex_cover"),

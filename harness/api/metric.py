@@ -24,6 +24,7 @@ class Metric(ABC):
     bounds: ClassVar[Bounds] = UNBOUNDED  # of its numbers, such as (0, 1) of a share; intervals stay within
     results_of_contestants: ClassVar[bool] = False  # whether its records name the players and their results
     measured_by: ClassVar[str | None] = None  # the extension that computes its numbers after all episodes
+    min_repeats: int = 1  # how many repeats of a case it takes to have a number
     needs: tuple[str, ...] = ()  # names among the task's grades, the protocol's facts, or the world's
     note: str = ""  # printed below tables that show its numbers
 

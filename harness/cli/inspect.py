@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.api.errors import CombinedSpecError, Place, UserError
@@ -67,7 +67,16 @@ def problems_of(name: str, overrides: list[str], project: Project) -> tuple[list
         return [str(error)], []
     if not problems:  # where an example fails there are no labels to check against
         problems = [str(problem) for problem in wrong_tables(plans[0], _labels(plans[0]))]
-    return problems, [*inputs, *lines]
+    return problems, [*inputs, *lines, *_too_few_repeats(plans[0])]
+
+
+def _too_few_repeats(plan: Plan) -> Iterator[str]:
+    """Metrics that will have no number."""
+    for name, metric in plan.metrics.items():
+        if metric.min_repeats > plan.repeats:
+            has = "1 repeat" if plan.repeats == 1 else f"{plan.repeats} repeats"
+            what = f"{name} has no number with {has} of a case"
+            yield f"warning: {what}; give repeats: {metric.min_repeats} or more (--repeats {metric.min_repeats})"
 
 
 def _checks(plays: Sequence[tuple[Plan, Place]]) -> tuple[list[str], list[str]]:

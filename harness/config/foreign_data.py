@@ -18,6 +18,8 @@ _MAX_PATH_CHARS = 4096
 _MAX_MATCHES = 100
 """Matches of a part of a pattern that are followed."""
 _MAGIC = re.compile(r"[*?\[]")
+_PROSE = re.compile(r"\[[^]]*\s[^]]*\]")
+"""A text in brackets: as a pattern it would match names of one character alone."""
 _PRESENTATION_KEYS = frozenset({"name", "description", "tables", "headline", "cluster"})
 """Keys of specs that no plugin of an episode gets."""
 _PATHS = frozenset({"data_files", "data_dir", "dataset_path"})
@@ -53,7 +55,8 @@ def readings(spec: Spec) -> list[NeededApproval]:
 def _there(text: str, is_path: bool) -> Path | None:
     """The file or folder that a text names; None if it names none.
 
-    A bare word is none, unless it has a suffix or stands where only paths do (`is_path`).
+    A bare word is none, unless it has a suffix or stands where only paths do (`is_path`); nor is a text in brackets a
+    pattern elsewhere.
     """
     if not text or len(text) > _MAX_PATH_CHARS:
         return None
@@ -62,7 +65,7 @@ def _there(text: str, is_path: bool) -> Path | None:
         if not (is_path or "/" in text or text.startswith("~") or path.suffix):
             return None
         magic = next((i for i, part in enumerate(path.parts) if _MAGIC.search(part)), None)
-        if magic is None:
+        if magic is None or (not is_path and any(map(_PROSE.fullmatch, path.parts))):
             return path.resolve() if path.exists() else None
         base = Path(*path.parts[:magic])
         return base.resolve() if _has_match(base, path.parts[magic:]) else None

@@ -159,6 +159,9 @@ def _begin(rule: StoppingRule, run: OpenRun) -> None:
     if plan.in_all(count) > count or any(key.seats_agents for key in plan.keys):
         names = ", ".join(key.name for key in plan.keys)
         raise SetupError(f"no rule can end a run whose conditions or pairings {names} chooses", hint=_NO_RULE)
+    if rule.in_rounds and run.executor is not None and not run.executor.takes_rounds:
+        message = "each round of the rule would start the executor's workers anew"
+        raise SetupError(message, hint="Leave --executor out (or `executor:` of the spec): this process plays rounds.")
     rule.begin(plan, run.survey.episodes)
 
 

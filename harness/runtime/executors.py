@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.api import Facts
 from harness.api.errors import Place, SpecError, near, raise_all
@@ -26,7 +26,13 @@ __all__ = ["Executor", "Local", "choose_executor"]
 
 
 class Executor(ABC):
-    """Plays the episodes that are left of a run."""
+    """Plays the episodes that are left of a run.
+
+    Attributes:
+        takes_rounds: whether a rule may order more episodes, many times, once all before them have ended.
+    """
+
+    takes_rounds: ClassVar[bool] = False
 
     def check(self, plan: Plan, options: Options) -> None:
         """Check, before anything starts, whether this run can be played here. Raises `SetupError`."""
@@ -53,6 +59,8 @@ class Executor(ABC):
 @dataclass(kw_only=True)
 class Local(Executor):
     """This process plays everything: enough for one machine, also with several GPUs (`data_parallel_size`)."""
+
+    takes_rounds: ClassVar[bool] = True
 
     async def play(self, work: Work) -> None:
         from harness.runtime.open_episodes import Episodes  # what only a run needs

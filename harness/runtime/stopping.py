@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.api import Facts
 from harness.api.errors import SetupError
@@ -31,10 +31,13 @@ class StoppingRule(ABC):
     Attributes:
         order: the episodes, in the order in which to begin them (from `begin`): all, or those of a first round. `add`
             may put more at its end, which are begun once all before them have ended.
+        in_rounds: whether it waits for all that it has ordered before it orders more: no executor can play that whose
+            workers take long to start (`Executor.takes_rounds`).
         reached: why what has been played is enough, in words; None while it is not.
         counted: ids of the episodes that are enough, once they are; others that have ended do not count.
     """
 
+    in_rounds: ClassVar[bool] = False
     order: Sequence[Job] = ()
     reached: str | None = None
     counted: Collection[str] = ()
@@ -55,7 +58,9 @@ class StoppingRule(ABC):
     @abstractmethod
     def record(self) -> Facts:
         """What run.json says of the end under `stopped`: `by` and `at` name the rule, and `enough` is a sentence for
-        readers of the run's tables, whose intervals and tests are for numbers of episodes that were fixed before."""
+        readers of the run's tables, whose intervals and tests are for numbers of episodes that were fixed before.
+        `arguments` are those of `chosen_rule` that ask for the same rule, for whoever checks where the run ended; a
+        rule that looks at more than the run has none."""
 
     def unmet(self) -> str | None:
         """What a run that was played whole has missed, as a sentence; None if that needs no word."""

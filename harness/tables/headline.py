@@ -12,7 +12,7 @@ from harness.plugins.parameters import PLUGIN, Keywords, Plugin
 from .axis import meets
 from .build import build
 from .entry import LabelValues, Means, Name
-from .parse_share import DEFAULT_MIN_READ, by_model, in_percent
+from .parse_share import DEFAULT_MIN_READ, ParseShare, by_model, in_percent
 from .scores import EpisodeScore
 from .spec import TableSpec, as_tuple, check
 from .table import DIGITS, UNREAD, Cell, Column, Row, Table, Unit, text
@@ -49,6 +49,8 @@ class HeadlineEntry(TypedDict, total=False):
     ]
     floor: Annotated[Plugin, Keywords({PLUGIN: "policies"}), "the policy that any model should beat"]
     ceiling: Annotated[Plugin, Keywords({PLUGIN: "policies"}), "the policy that shows what is possible"]
+    no_floor: Annotated[Name, "why no policy is a floor"]
+    no_ceiling: Annotated[Name, "why no policy is a ceiling"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,11 +163,17 @@ class HeadlineSpec:
         """Model of whose turns too few were parsed for it to have a number → the reason, as a sentence."""
         found = by_model(self.selected(scores))
         return {
-            model: f"{model} has no {self.name}: {in_percent(reads.read, reads.asked)} of its {reads.asked:,} turns "
-            f"were parsed, fewer than {100 * self.min_read:g} % (`min_read` of the headline)."
+            model: f"{self.why_unread(model, reads)}."
             for model, reads in found.items()
             if reads.share is not None and reads.share < self.min_read
         }
+
+    def why_unread(self, model: str, reads: ParseShare) -> str:
+        """Why a model has no number."""
+        return (
+            f"{model} has no {self.name}: {in_percent(reads.read, reads.asked)} of its {reads.asked:,} turns were "
+            f"parsed, fewer than {100 * self.min_read:g} % (`min_read` of the headline)"
+        )
 
     def withheld(self, scores: Sequence[EpisodeScore]) -> Sequence[EpisodeScore]:
         """The episodes for tables: without the headline's number where `unread` has the model, since a reply that was
@@ -196,7 +204,7 @@ class HeadlineSpec:
         return [score for score in scores if score.model not in unread]
 
 
-_PLAYERS = ("model", "contestant")
+_WHO_PLAYED: Final = ("model", "contestant")
 """Labels of rows and columns that say who played."""
 
 
@@ -219,7 +227,7 @@ def marked(entry: TableSpec, table: Table, scores: Iterable[EpisodeScore], unrea
 
     def is_unread(row: Row, column: Column) -> bool:
         labels = {**row.key, **column.key}
-        who = next((labels[name] for name in _PLAYERS if name in labels), None)
+        who = next((labels[name] for name in _WHO_PLAYED if name in labels), None)
         return bool(found) if who is None else text(who) in names
 
     rows = [
@@ -254,4 +262,6 @@ def check_headline(
     names = list(metrics)
     table = {"title": "headline", "rows": "model", "metrics": [entry["metric"], *entry.get("also_show", [])]}
     table["metrics"] = list(dict.fromkeys(table["metrics"]))
-    return check({**table, **({"where": entry["where"]} if "where" in entry else {})}, labels, names)
+    both = [end for end in ("floor", "ceiling") if entry.get(end) is not None and entry.get(f"no_{end}") is not None]
+    wrong = [f"there is a {end}, and no_{end} says that there is none" for end in both]
+    return wrong + check({**table, **({"where": entry["where"]} if "where" in entry else {})}, labels, names)

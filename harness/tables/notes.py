@@ -171,6 +171,16 @@ def of_episodes(scores: Sequence[EpisodeScore]) -> Iterable[str]:
     yield from limited(scores)
 
 
+def of_statistics(table: TableSpec, scores: Sequence[EpisodeScore]) -> Iterable[str]:
+    """The first notes of a table of statistics: its own, those on its episodes, and which have no number."""
+    if table.note:
+        yield table.note
+    yield from of_episodes(scores)
+    if scores:
+        for metric in table.cells:
+            yield from without_number(table, scores, metric)
+
+
 def left_out(scores: Sequence[EpisodeScore]) -> Iterable[str]:
     """How many episodes failed or were not run, and where."""
     absent = [score for score in scores if score.error == NOT_RUN]

@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 from harness.config.project import find
+from harness.config.spec import load
 from tests.helpers import shipped
 
 ROOT = Path(__file__).parents[2]
@@ -101,3 +102,11 @@ def test_every_shipped_spec_has_a_leaderboard_or_a_reason_why_not(make: ModuleTy
     assert not {*make.SPECS} & ELSEWHERE
     names = {f"{make.stem(name)}.{suffix}" for name in make.SPECS for suffix in ("md", "json")} | {make.INDEX}
     assert {file.name for file in make.FOLDER.iterdir()} == names
+
+
+def test_a_grade_says_between_which_numbers_it_lies() -> None:
+    """Without its bounds an interval of a share may leave [0, 1]."""
+    project = find()
+    metrics = {name: load(name, project).data["metrics"] for name in shipped.specs()}
+    grades = [(name, entry) for name, own in metrics.items() for entry in own if isinstance(entry, dict)]
+    assert not [name for name, entry in grades if entry["use"] == "grade" and "bounds" not in entry]

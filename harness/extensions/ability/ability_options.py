@@ -33,3 +33,9 @@ def of_eval(command: Parser) -> None:
         "factor (default: `within` of the table with `ability:`)"
     )
     command.group("limits").add_argument("--adaptive", nargs="?", const=True, metavar="FACTOR", help=text)
+
+
+def of_plan(command: Parser) -> None:
+    """Add the option to `harness plan`."""
+    text = "say how many episodes `harness eval --adaptive` is likely to play (default: `within` of the table)"
+    command.group("how much is enough").add_argument("--adaptive", nargs="?", const=True, metavar="FACTOR", help=text)

@@ -12,7 +12,7 @@ from harness.api.errors import SpecError
 from harness.tables import TableKind
 from harness.tables.axis import Axis, Key, meets
 from harness.tables.entry import Name
-from harness.tables.notes import clusters_in_words, of_episodes, without_number
+from harness.tables.notes import clusters_in_words, of_statistics
 from harness.tables.scores import EpisodeScore, bounds_of, cluster_of
 from harness.tables.spec import TableSpec, beside
 from harness.tables.table import Cell, Column, Table
@@ -310,12 +310,9 @@ def _is_inside(size: Threshold) -> bool:
 def _notes(
     table: TableSpec, kind: AbilityTable, axis: Axis, found: Sequence[Curve], scores: Sequence[EpisodeScore]
 ) -> Iterable[str]:
-    if table.note:
-        yield table.note
-    yield from of_episodes(scores)
+    yield from of_statistics(table, scores)
     if not scores:
         return
-    yield from without_number(table, scores, table.cells[0])
     yield about(table, kind)
     sizes = [curve.threshold for curve in found]
     yield from beyond_in_words(axis.title(kind.over), sizes)
@@ -333,7 +330,9 @@ def about(table: TableSpec, kind: AbilityTable) -> str:
     """What the number is, as a sentence."""
     metric = table.labels.get(table.cells[0], table.cells[0])
     solved = f"{metric} of at least {kind.solved_from:g}" if kind.solved_from is not None else metric
-    share = f"half-way between {100 * kind.floor:g} % (chance) and 100 %" if kind.floor else "50 %"
+    share = "50 %"
+    if kind.floor:
+        share = f"{50 + 50 * kind.floor:g} %, half of what is above chance ({100 * kind.floor:g} %)"
     return (
         f"Solved by half: the {table.labels.get(kind.over, kind.over)} at which {solved} is {share}, by a logistic "
         "curve over its logarithm with lapses (median of the posterior, 95 % interval)."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -50,6 +51,8 @@ class Adaptive(StoppingRule):
         within: how many times its lower end the upper end of an interval may be; None: as the table says.
     """
 
+    in_rounds = True
+
     def __init__(self, within: float | None = None) -> None:
         self._within = within
         self._jobs: list[Job] = []
@@ -70,6 +73,26 @@ class Adaptive(StoppingRule):
             message = f"{table.kind.over} has fewer than two values in the episodes of {table.title!r}"
             raise SpecError(message, place=PLACE, hint="Give the matrix more of them, or leave --adaptive out.")
         self._next_round()
+
+    @property
+    def within(self) -> float:
+        """How many times its lower end the upper end of an interval may be (from `begin`)."""
+        assert self._within is not None
+        return self._within
+
+    @property
+    def grids(self) -> list[tuple[tuple[float, ...], tuple[int, ...]]]:
+        """Of each curve its sizes, and how many episodes of each there are (from `begin`)."""
+        found = []
+        for curve in self._curves:
+            chosen = Counter(level for level, _ in curve.chosen)
+            found.append((curve.levels, tuple(len(jobs) + chosen[k] for k, jobs in enumerate(curve.left))))
+        return found
+
+    @property
+    def floor(self) -> float:
+        """What chance solves (from `begin`)."""
+        return self._kind.floor
 
     def _curves_of(self, episodes: Sequence[Job]) -> dict[Key, _CurveInPlay]:
         table, axis = self._table, Axis(row_labels(self._table, ("",)), self._table)
@@ -119,10 +142,10 @@ class Adaptive(StoppingRule):
         if curve.is_known or len(curve.levels) < 2:
             return
         posterior = Posterior.of(curve.levels, self._kind.floor, [*self._observed(curve)])
-        assert self._within is not None
-        curve.is_known = is_known(posterior.threshold(), len(curve.chosen), self._within)
+        curve.is_known = is_known(posterior.threshold(), len(curve.chosen), self.within)
         if not curve.is_known:
-            for level in next_sizes(posterior, [len(jobs) for jobs in curve.left], len(curve.chosen)):
+            left = [len(jobs) for jobs in curve.left]
+            for level in next_sizes(posterior, left, len(curve.chosen), self.within):
                 job = curve.left[level].pop(0)
                 curve.chosen.append((level, job))
                 self._jobs.append(job)
@@ -145,7 +168,8 @@ class Adaptive(StoppingRule):
     def record(self) -> Facts:
         return {
             "by": "adaptive",
-            "at": f"{self._within:g}",
+            "at": f"{self.within:g}",
+            "arguments": {"adaptive": float(self.within)},
             "enough": (
                 f"{self._plan.model}: --adaptive chose {len(self.counted):,} of {self._every:,} episodes, those that "
                 f"say most about the {self._size}. Other means are over values of {self._kind.over} that were not "
@@ -157,4 +181,4 @@ class Adaptive(StoppingRule):
     def unmet(self) -> str | None:
         if all(curve.is_known for curve in self._curves):
             return None
-        return f"--adaptive: all episodes are played, and a {self._size} is not known within a factor {self._within:g}"
+        return f"--adaptive: all episodes are played, and a {self._size} is not known within a factor {self.within:g}"

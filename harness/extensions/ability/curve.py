@@ -1,4 +1,4 @@
-"""AbilityTable curves: how the share of solved episodes falls as a task grows, and the size at which half are solved.
+"""Ability curves: how the share of solved episodes falls as a task grows, and the size at which half are solved.
 
 The share at size x is floor + (1 - floor) · (1 - lapse) / (1 + (x / location) ** slope): a logistic curve over log
 size. `floor` is what chance solves. A lapse is a failure that has nothing to do with the size. The posterior stands on
@@ -28,6 +28,10 @@ BEYOND: Final = 4.0
 """How many times the largest size, and which part of the smallest, locations reach; all in between equally likely."""
 _STEP: Final = 0.04
 """Between two locations, in log size."""
+_LEAST: Final = -100.0
+"""The least log weight of a point: what is smaller is no more than none, and slow to compute with."""
+_COARSE: Final = 2
+"""Bins of so many steps are what an episode is to tell apart."""
 
 
 class Observed(NamedTuple):
@@ -40,7 +44,11 @@ class Observed(NamedTuple):
 
 @dataclass(frozen=True)
 class _Grid:
-    """What does not depend on data: for all points the share solved at each size, and the log size solved by half."""
+    """What does not depend on data: for all points the share solved at each size, and the log size solved by half.
+
+    Points come in the order of `half`. Bin k is of those that have it within half a step of (first + k) steps; `fine`
+    and `coarse` are where bins begin that are not empty.
+    """
 
     location: Array
     slope: Array
@@ -49,12 +57,14 @@ class _Grid:
     log_share: Array
     log_rest: Array
     half: Array
-    order: Any  # of the points, by `half`
     log_prior: Array
+    bins: Any
+    first: int
+    coarse: Any
 
 
-def _shares(sizes: Sequence[float], floor: float, location: Array, slope: Array, lapse: Array) -> Array:
-    """Of all points (columns) the share solved at each size (rows)."""
+def shares_at(sizes: Sequence[float], floor: float, location: Array, slope: Array, lapse: Array) -> Array:
+    """Of all points (columns) the share solved at each size (rows); locations are logarithms of sizes."""
     import numpy as np
 
     logs = np.log(np.asarray(sizes, float))[:, None]
@@ -71,10 +81,16 @@ def _grid(levels: tuple[float, ...], floor: float) -> _Grid:
     low, high = math.log(levels[0] / BEYOND) // _STEP, math.log(levels[-1] * BEYOND) // _STEP + 1
     locations = _STEP * np.arange(low, high + 1)
     location, slope, lapse = (x.ravel() for x in np.meshgrid(locations, SLOPES, [*LAPSES], indexing="ij"))
-    share = _shares(levels, floor, location, slope, lapse)
     half = location + np.log1p(-2 * lapse) / slope
+    order = np.argsort(half, kind="stable")
+    location, slope, lapse, half = location[order], slope[order], lapse[order], half[order]
+    share = shares_at(levels, floor, location, slope, lapse)
     prior = np.log([LAPSES[x] for x in lapse])
-    return _Grid(location, slope, lapse, share, np.log(share), np.log1p(-share), half, np.argsort(half), prior)
+    bins = np.floor(half / _STEP + 0.5).astype(int)
+    first = int(bins[0])
+    bins -= first
+    coarse = np.flatnonzero(np.diff(bins // _COARSE, prepend=-1))
+    return _Grid(location, slope, lapse, share, np.log(share), np.log1p(-share), half, prior, bins, first, coarse)
 
 
 class Posterior:
@@ -135,7 +151,7 @@ class Posterior:
         import numpy as np
 
         if self._weights is None:
-            weights = np.exp(self._log - self._log.max())
+            weights = np.exp((self._log - self._log.max()).clip(min=_LEAST))
             self._weights = weights / weights.sum()
         return self._weights
 
@@ -148,36 +164,33 @@ class Posterior:
         import numpy as np
 
         grid, found = self._grid, list[tuple[float, float, float]]()
-        for share in _shares(sizes, self.floor, grid.location, grid.slope, grid.lapse):
+        for share in shares_at(sizes, self.floor, grid.location, grid.slope, grid.lapse):
             order = np.argsort(share)
             low, high = np.interp((0.025, 0.975), np.cumsum(self.weights[order]), share[order])
             found.append((float(low), float(share @ self.weights), float(high)))
         return found
 
     def quantiles(self, *shares: float) -> list[float]:
-        """Quantiles of the size at which half is solved."""
+        """Quantiles of the size at which half is solved: the weight of a bin lies evenly over it."""
         import numpy as np
 
-        order = self._grid.order
-        below = np.cumsum(self.weights[order])
-        return [float(np.exp(np.interp(share, below, self._grid.half[order]))) for share in shares]
+        below = np.concatenate([[0.0], np.cumsum(np.bincount(self._grid.bins, self.weights))])
+        edges = _STEP * (self._grid.first - 0.5 + np.arange(len(below)))
+        return [float(np.exp(np.interp(share, below, edges))) for share in shares]
 
     def threshold(self) -> Threshold:
-        """The size at which half is solved. Its interval is never narrower than the grid, which has 4 % steps."""
+        """The size at which half is solved."""
         value, low, high = self.quantiles(0.5, 0.025, 0.975)
-        reach = math.exp(_STEP / 2)
-        low, high = min(low, value / reach), max(high, value * reach)
         return Threshold(value, low, high, self.levels[0], self.levels[-1])
 
-    def expected_variances(self) -> list[float]:
-        """For each size the variance of the log size solved by half that is expected after one more episode there."""
+    def expected_entropies(self) -> list[float]:
+        """For each size the entropy, in nats, of the log size solved by half (in coarse bins) that is expected after
+        one more episode there."""
         import numpy as np
 
-        weights, half, share = self.weights, self._grid.half, self._grid.share
-        moments = np.stack([weights, weights * half, weights * half**2])
-        solved = share @ moments.T  # sizes × moments
-        failed = moments.sum(axis=1) - solved
-        expected: Array = _spread(solved) + _spread(failed)
+        solved = np.add.reduceat(self._grid.share * self.weights, self._grid.coarse, axis=1)  # sizes × bins
+        failed = np.add.reduceat(self.weights, self._grid.coarse) - solved
+        expected: Array = _entropy(solved) + _entropy(failed)
         return [float(x) for x in expected]
 
     def expecting(self, level: int) -> Posterior:
@@ -188,11 +201,14 @@ class Posterior:
         return one
 
 
-def _spread(moments: Array) -> Array:
-    """Of each row (weight, weighted sum, weighted sum of squares) the variance times the weight."""
-    weight, first, second = moments.T
-    spread: Array = second - first**2 / weight.clip(min=1e-300)
-    return spread
+def _entropy(weights: Array) -> Array:
+    """Of each row of weights its entropy times its sum."""
+    import numpy as np
+
+    weights = weights.clip(min=1e-300)
+    total = weights.sum(axis=1)
+    entropy: Array = total * np.log(total) - (weights * np.log(weights)).sum(axis=1)
+    return entropy
 
 
 class Threshold(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -9,23 +10,31 @@ from .curve import Posterior, Threshold
 
 FIRST: Final = 12
 """No interval is believed before so many episodes."""
+_ROUND: Final = 2
+"""Episodes of the smallest round."""
 
 
-def next_sizes(posterior: Posterior, left: Sequence[int], played: int) -> list[int]:
+def next_sizes(posterior: Posterior, left: Sequence[int], played: int, within: float) -> list[int]:
     """Indices of sizes for the next round, in the order in which they were chosen; none where no episode is left.
 
-    Each has the least expected variance of the log size solved by half, if those before it turn out as expected. A
-    round has a sixth as many episodes as were played, at least 3, so that several can be played at once.
+    Each is the size whose episode is expected to leave the least entropy in the size solved by half, as in QUEST+ (see
+    `curve`), if the episodes before it turn out as expected. A round has a third as many episodes as are likely to be
+    needed still, since intervals shrink with the square root of their number, but at most an eighth of those played
+    and at least 2: so several can be played at once, and few are played beyond those that were needed.
 
     Args:
         posterior: what is known.
         left: how many episodes of each size are not played.
         played: how many episodes are.
+        within: how many times its lower end the upper end of the interval may be in the end.
     """
     room, chosen = list(left), list[int]()
-    while len(chosen) < max(3, played // 6) and any(room):
-        expected = posterior.expected_variances()
-        level = min((i for i, count in enumerate(room) if count), key=lambda i: expected[i])
+    size = posterior.threshold()
+    needed = played * ((math.log(size.high / size.low) / math.log(within)) ** 2 - 1)
+    count = max(_ROUND, int(min(played / 8, needed / 3)))
+    while len(chosen) < count and any(room):
+        expected = posterior.expected_entropies()
+        level = min((i for i, number in enumerate(room) if number), key=lambda i: expected[i])
         room[level] -= 1
         chosen.append(level)
         posterior = posterior.expecting(level)

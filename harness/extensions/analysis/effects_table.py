@@ -14,7 +14,7 @@ from harness.api.errors import SpecError
 from harness.tables import TableKind, stats
 from harness.tables.axis import Axis, Key
 from harness.tables.entry import Names
-from harness.tables.notes import clusters_in_words, of_episodes, without_number
+from harness.tables.notes import clusters_in_words, of_statistics
 from harness.tables.scores import EpisodeScore, bounds_of, cluster_of, finite, observations
 from harness.tables.spec import TableSpec, as_tuple, beside
 from harness.tables.table import Cell, Column, NumberForm, Row, Table, text
@@ -255,13 +255,10 @@ class _Rows:
 def _notes(
     table: TableSpec, metrics: Mapping[str, Metric], analyses: Sequence[_Analysis], scores: Sequence[EpisodeScore]
 ) -> Iterable[str]:
-    if table.note:
-        yield table.note
-    yield from of_episodes(scores)
+    yield from of_statistics(table, scores)
     if not scores:
         return
     for metric in table.cells:
-        yield from without_number(table, scores, metric)
         if isinstance(metrics[metric], RatioMetric):
             yield f"{metric} is a ratio: its effects are those of its linear form at the ratio of all episodes."
     yield (

@@ -29,6 +29,7 @@ from .trial import PLAYERS, Confinement, Player, Rehearsal, digests, finished, o
 
 CHECKS: Final = ("valid", "conformant", "no leak", "played", "floor and ceiling", "deterministic", "resumed", "cost")
 """The lines of a certificate, in order."""
+ENDS: Final[tuple[Player, ...]] = ("floor", "ceiling")
 _NAMED: Final = 3
 _NO_PLAYER: Final = "neither a model nor a policy of its headline plays it"
 
@@ -222,28 +223,40 @@ class _Trial:
 
     def ends(self) -> str:
         """Floor and ceiling of the headline, in the right order, with intervals that do not touch."""
-        ends: dict[str, Cell] = {}
-        for player in ("floor", "ceiling"):
-            if self.benchmark.load().get("headline", {}).get(player) is None:
-                raise _FailedError(f"the headline names no {player}: add `{player}: POLICY`")
-            if player not in self.runs:
+        ends: dict[Player, Cell] = {}
+        entry, missing = self.benchmark.load().get("headline", {}), list[str]()
+        for player in ENDS:
+            if entry.get(player) is None:
+                if (why := entry.get(f"no_{player}")) is None:
+                    what = f"the headline names no {player}"
+                    raise _FailedError(f"{what}: add `{player}: POLICY`, or `no_{player}: WHY` if there can be none")
+                missing.append(f"no {player}: {why}")
+            elif player not in self.runs:
                 raise _FailedError(f"the {player} was not played")
-            ends[player] = self.runs[player].headline.cell(self.runs[player].scores)
-        headline = self.runs["floor"].headline
-        self.done.headline = {"metric": headline.metric, "better": headline.better}
-        for player, cell in ends.items():
-            numbers = {key: getattr(cell, key) for key in ("value", "low", "high", "n")}
-            self.done.headline[player] = {"player": self.runs[player].meta["model"], **numbers}  # type: ignore[index]
-        floor, ceiling = ends["floor"], ends["ceiling"]
-        words = f"{_interval('floor', floor)}, {_interval('ceiling', ceiling)}"
-        if floor.value is None or ceiling.value is None:
-            raise _FailedError(f"{words}: a number is missing")
-        below, above = (floor, ceiling) if headline.better == "higher" else (ceiling, floor)
-        if below.value >= above.value:  # type: ignore[operator]
-            raise _FailedError(f"{words}: the ceiling is not {headline.better}")
+            else:
+                ends[player] = self.runs[player].headline.cell(self.runs[player].scores)
+        if any(cell.value is None for cell in ends.values()):
+            raise _FailedError(f"{_words(ends)}: a number is missing")
+        if not ends:
+            return "; ".join(missing)
+        headline = self.runs[next(iter(ends))].headline
+        players: dict[str, Any] = {player: self._end(player, cell) for player, cell in ends.items()}
+        self.done.headline = {"metric": headline.metric, "better": headline.better, **players}
+        if missing:
+            return "; ".join([_words(ends), *missing])
+        below, above = (ends["floor"], ends["ceiling"])
+        if headline.better == "lower":
+            below, above = above, below
+        if _or(below.value) >= _or(above.value):
+            raise _FailedError(f"{_words(ends)}: the ceiling is not {headline.better}")
         if _or(below.high, below.value) >= _or(above.low, above.value):
-            raise _FailedError(f"{words}: the intervals touch; play more cases")
-        return f"{words}: apart"
+            raise _FailedError(f"{_words(ends)}: the intervals touch; play more cases")
+        return f"{_words(ends)}: apart"
+
+    def _end(self, player: Player, cell: Cell) -> dict[str, Any]:
+        """Of the floor or the ceiling, for the card."""
+        numbers = {key: getattr(cell, key) for key in ("value", "low", "high", "n")}
+        return {"player": self.runs[player].meta["model"], **numbers}
 
     def equal(self) -> str:
         """The same twice."""
@@ -320,7 +333,11 @@ def _interval(name: str, cell: Cell) -> str:
     return f"{name} {cell.value:.3g}{between}"
 
 
-def _or(bound: float | None, value: float | None) -> float:
+def _words(ends: Mapping[Player, Cell]) -> str:
+    return ", ".join(_interval(player, cell) for player, cell in ends.items())
+
+
+def _or(bound: float | None, value: float | None = None) -> float:
     number = value if bound is None else bound
     assert number is not None, "a headline with a number"
     return number

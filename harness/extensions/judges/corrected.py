@@ -14,7 +14,11 @@ from harness.tables.scores import cluster_of
 MIN_LABELLED: Final = 5
 """Labelled observations below which nothing is corrected."""
 ENOUGH: Final = 50
-"""Labelled episodes from which intervals cover what they promise, even where the judge rarely errs."""
+"""Labelled episodes from which intervals of numbers without bounds cover what they promise, even where the judge rarely
+errs."""
+_IMAGINED: Final = 0.5
+"""How many further labelled observations are imagined, on which the judge errs by the whole range: the few errors of a
+good judge are often not among few labels, and its interval would be too narrow."""
 FEW: Final = (
     f"Fewer than {ENOUGH} labelled episodes: where the judge rarely errs, the corrected mean is less sure than its "
     "interval says."
@@ -55,7 +59,8 @@ def corrected(
     Of n labelled episodes with labels Y and ratings f, and N others with ratings f, it is mean(Y) + λ (mean of f over
     the N − mean of f over the n), with the λ that makes its variance least (Angelopoulos et al., 2023,
     "Prediction-powered inference", and "PPI++"). It is right however wrong the judge is, if the labelled episodes are a
-    random sample. Standard errors are clustered; the quantile is that of Student's t with the labelled clusters.
+    random sample. Standard errors are clustered; the quantile is that of Student's t with the labelled clusters. Within
+    bounds half an observation is added on which the judge errs as far as it can (`_IMAGINED`).
     `benchmarks/sample_sizes.py` measures coverage.
 
     Args:
@@ -87,8 +92,11 @@ def corrected(
     together = math.fsum(label * judge for label, judge in parts.values())
     weight = min(1.0, max(0.0, -together / squares)) if squares > 1e-30 else 0.0
     mean = own + weight * (rest - center)
-    error = math.sqrt(count / (count - 1) * math.fsum((label + weight * judge) ** 2 for label, judge in parts.values()))
     low, high = within
+    error = count / (count - 1) * math.fsum((label + weight * judge) ** 2 for label, judge in parts.values())
+    if math.isfinite(high - low):
+        error += _IMAGINED * weight * ((high - low) / (count + 2)) ** 2
+    error = math.sqrt(error)
     mean = min(high, max(low, mean))
     found = error > 1e-15 and stats.interval_around(mean, error, max(1, count - 1), within)
     return Corrected(mean, found[0], weight) if found else None
@@ -112,7 +120,7 @@ def corrected_table(
     means = {episode: statistics.fmean(own) for episode, own in people.items()}
     low, high = within
     if not all(low <= label <= high for label in means.values()):
-        within = (-math.inf, math.inf)
+        low, high = within = (-math.inf, math.inf)
     rows = []
     for model in dict.fromkeys(score.model for score in scores):
         own = {s.id: s for s in scores if s.model == model and s.number(metric) is not None}
@@ -150,6 +158,6 @@ def corrected_table(
             "Angelopoulos et al., 2023). It holds however wrong the judge is, if the labelled episodes are a random "
             "sample of all. In brackets: 95 % intervals. Weight: how much the judge's ratings say of people's, from 0 "
             "to 1.",
-            *([FEW] if any((row.cells[0].value or 0) < ENOUGH for row in rows) else []),
+            *([FEW] if math.isinf(high - low) and any((row.cells[0].value or 0) < ENOUGH for row in rows) else []),
         ),
     )

@@ -80,17 +80,17 @@ def design(
     used = [score for score in scores if score.number(metric) is not None]
     swept = _swept(used)
     fixed = [label for label in swept if label not in factors and label != "model"]
-    cells: dict[Hashable, list[EpisodeScore]] = {}
+    cells: dict[tuple[str, Hashable], list[EpisodeScore]] = {}
     for score in used:
         cells.setdefault(_cell(score, fixed, swept), []).append(score)
-    values, keys, kept = list[float](), list[Hashable](), list[EpisodeScore]()
+    values, keys, kept = list[float](), list[tuple[str, Hashable]](), list[EpisodeScore]()
     for key, group in cells.items():
         values += numbers(group, metric)
         keys += [key] * len(group)
         kept += group
     units = [_unit(score, cluster, fixed, swept) for score in kept]
     levels: dict[str, Sequence[Hashable]] = {CASE: units}
-    for name, of in (("model", [s.model for s in kept]), ("condition", [key[1] for key in keys])):  # type: ignore[index]
+    for name, of in (("model", [s.model for s in kept]), ("condition", [key[1] for key in keys])):
         pairs = list(zip(units, of, strict=True))
         if len({*of}) > 1 and len({*pairs}) > len({*units}):
             levels[f"{CASE} × {name}"] = pairs
@@ -103,7 +103,7 @@ def design(
     found = components(values, keys, levels, units, intervals=intervals) if kept else None
     blocks = len({*zip(keys, units, *(levels[factor] for factor in factors), strict=True)})
     models = len({score.model for score in kept})
-    return Design(found, len({*units}), len(kept) / max(1, blocks), models, len({key[1] for key in keys}))  # type: ignore[index]
+    return Design(found, len({*units}), len(kept) / max(1, blocks), models, len({key[1] for key in keys}))
 
 
 def _swept(scores: Sequence[EpisodeScore]) -> list[str]:

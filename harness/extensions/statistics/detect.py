@@ -50,12 +50,14 @@ class _Size:
         conditions: how many conditions are played.
         per_case: units of the headline for one case of each condition.
         per_unit: episodes of a unit in one repeat.
+        step: the numbers of episodes are multiples of it; 0 if they may be any.
     """
 
     cases: int
     conditions: int
     per_case: float
     per_unit: float
+    step: float
 
 
 def detected(options: argparse.Namespace, plan: Plan, figures: Estimate) -> Iterator[str]:
@@ -80,7 +82,7 @@ def detected(options: argparse.Namespace, plan: Plan, figures: Estimate) -> Iter
     else:
         spread, width = _spread(headline, scores)
     difference = amount.of(width if not is_games else 1.0, headline.name)
-    size = _size(plan, figures, headline, is_games)
+    size = _size(plan, figures, headline, is_games, width)
     table = _table(plan, figures, spread, size, difference, power)
     what = "points" if is_games else headline.name
     notes = [*_notes(spread, headline, options.detect_runs, deals, plan), *table.notes]
@@ -131,17 +133,17 @@ def _deals(plan: Plan, scores: Sequence[EpisodeScore]) -> DealSpread | None:
     return found
 
 
-def _size(plan: Plan, figures: Estimate, headline: HeadlineSpec, is_games: bool) -> _Size:
+def _size(plan: Plan, figures: Estimate, headline: HeadlineSpec, is_games: bool, width: float) -> _Size:
     conditions = max(1, figures.conditions)
     cases = max(1, round(figures.episodes / conditions / plan.repeats))
     if is_games:
         seatings = 2 if plan.spec.data["tournament"].get("rotate_seats", True) else 1
-        return _Size(cases, conditions, 1.0, seatings)
+        return _Size(cases, conditions, 1.0, seatings, width / 2)
     chosen = sum(meets({**c.labels, "model": ""}, _of_conditions(headline, c.labels)) for c in plan.conditions) or 1
-    cluster = headline.table.cluster
+    cluster, step = headline.table.cluster, width if math.isfinite(width) else 0.0
     if not cluster or "episode" in cluster:
-        return _Size(cases, conditions, chosen, 1.0)
-    return _Size(cases, conditions, 1.0, chosen)
+        return _Size(cases, conditions, chosen, 1.0, step)
+    return _Size(cases, conditions, 1.0, chosen, step)
 
 
 def _of_conditions(headline: HeadlineSpec, labels: Any) -> dict[str, tuple[str, ...]]:
@@ -179,7 +181,8 @@ def _table(plan: Plan, figures: Estimate, spread: Spread, size: _Size, differenc
 
 
 def _cases(spread: Spread, size: _Size, difference: float, repeats: int, power: float) -> int:
-    units = units_needed(difference, spread.variance(repeats * size.per_unit), power)
+    episodes = repeats * size.per_unit
+    units = units_needed(difference, spread.variance(episodes), power, size.step / episodes)
     return max(1, math.ceil(units / size.per_case))
 
 

@@ -13,7 +13,7 @@ from harness.extensions.analysis.compare_table import BESIDE
 from harness.tables import HeadlineSpec, TableKind
 from harness.tables.axis import Axis, Key
 from harness.tables.entry import Names
-from harness.tables.notes import clusters_in_words, of_episodes, without_number
+from harness.tables.notes import clusters_in_words, of_statistics
 from harness.tables.scores import EpisodeScore
 from harness.tables.spec import TableSpec, as_tuple, beside
 from harness.tables.table import Cell, Column, NumberForm, Row, Table
@@ -149,13 +149,9 @@ def _deviation(component: Component, n: int, informed: bool) -> Cell:
 def _notes(
     table: TableSpec, axis: Axis, found: Mapping[Key, tuple[str, Design]], scores: Sequence[EpisodeScore]
 ) -> Iterable[str]:
-    if table.note:
-        yield table.note
-    yield from of_episodes(scores)
+    yield from of_statistics(table, scores)
     if not scores:
         return
-    for metric in table.cells:
-        yield from without_number(table, scores, metric)
     what = f" (a case: {clusters_in_words(table)})" if table.cluster else ""
     yield (
         "Standard deviations of random effects around the mean of each model in each condition, with 95 % jackknife "

@@ -42,19 +42,19 @@ class BlockProgress:
             raise SpecError(message, place=PLACE, hint=hint)
         self.block_of = {name: b for b, ids in enumerate(self.blocks.ids) for name in ids}
         self._left = [len(ids) for ids in self.blocks.ids]
-        self._numbers: dict[int, dict[str, float | Parts]] = {}
+        self._scores: dict[int, list[EpisodeScore]] = {}
         self.done = 0
 
-    def add(self, score: EpisodeScore) -> list[Mapping[str, float | Parts]]:
-        """Take an episode that has ended. Returns the numbers, by id, of blocks that end with it."""
+    def add(self, score: EpisodeScore) -> list[tuple[list[EpisodeScore], Mapping[str, float | Parts]]]:
+        """Take an episode that has ended. Returns (scores, numbers by id) of each block that ends with it."""
         b = self.block_of[score.id]
         self._left[b] -= 1
-        number = self._covered.number(score)
-        if number is not None:
-            self._numbers.setdefault(b, {})[score.id] = number
-        ended: list[Mapping[str, float | Parts]] = []
+        self._scores.setdefault(b, []).append(score)
+        ended: list[tuple[list[EpisodeScore], Mapping[str, float | Parts]]] = []
         while self.done < len(self._left) and not self._left[self.done]:
-            ended.append(self._numbers.pop(self.done, {}))
+            scores = self._scores.pop(self.done, [])
+            numbers = {one.id: self._covered.number(one) for one in scores}
+            ended.append((scores, {name: number for name, number in numbers.items() if number is not None}))
             self.done += 1
         return ended
 

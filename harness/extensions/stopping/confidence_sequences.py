@@ -99,12 +99,18 @@ def _sum(logs: Any) -> Any:
     return top + numpy.log(numpy.exp(logs - top).sum(axis=0))
 
 
+_CUBES: Final = ((3, 0), (2, 1), (1, 2), (0, 3))
+_POWERS: Final = ((1, 0), (0, 1), (2, 0), (1, 1), (0, 2), *_CUBES)
+"""Of a and d: the products that are added up."""
+
+
 class AsymptoticSequence:
     """An asymptotic confidence sequence of a mean without bounds (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas,
     2024, "Time-uniform central limit theory and asymptotic confidence sequences", Annals of Statistics 52(6), eq. 10).
 
-    As with Student's interval, coverage holds as far as the central limit theorem does; so there is none before the
-    fiftieth observation. Of ratios the residuals a − r·d stand for the observations, over the mean of d.
+    As with Student's interval, coverage holds as far as the central limit theorem does. So there is none before the
+    fiftieth observation, nor before 25 times the square of their skewness (Cochran, 1977, "Sampling Techniques",
+    Section 2.15). Of ratios the residuals a − r·d stand for the observations, over the mean of d.
 
     Args:
         tightest: after how many observations the sequence is to be tightest; fixed before the first.
@@ -113,12 +119,13 @@ class AsymptoticSequence:
     def __init__(self, tightest: int) -> None:
         log = -2 * math.log(1 - LEVEL)
         self._rho2 = (log + math.log(log) + 1) / max(tightest, _FEW)
-        self._sums = [0.0] * 5
+        self._sums = dict.fromkeys(_POWERS, 0.0)
         self.n = 0
 
     def add(self, a: float, d: float) -> None:
         """Take an observation."""
-        self._sums = [total + x for total, x in zip(self._sums, (a, d, a * a, a * d, d * d), strict=True)]
+        products = (a, d, a * a, a * d, d * d, a * a * a, a * a * d, a * d * d, d * d * d)
+        self._sums = {powers: self._sums[powers] + x for powers, x in zip(_POWERS, products, strict=True)}
         self.n += 1
 
     def count_for(self, width: float) -> float:
@@ -127,11 +134,22 @@ class AsymptoticSequence:
             return _FEW
         deviation = self._spread()[1]
         needed = 2 * math.log(2 / (1 - LEVEL)) * (deviation / width) ** 2 if deviation and width else math.inf
-        return max(_FEW, needed)
+        return max(self._least, needed)
+
+    @property
+    def _least(self) -> float:
+        """How many observations it takes to rely upon the central limit theorem, by their skewness."""
+        ratio, deviation = self._spread()
+        if not deviation:
+            return _FEW
+        signs = (1, -3 * ratio, 3 * ratio * ratio, -ratio * ratio * ratio)
+        cubes = sum(sign * self._sums[powers] for sign, powers in zip(signs, _CUBES, strict=True))
+        skewness = cubes / self.n / (deviation * abs(self._sums[0, 1] / self.n)) ** 3
+        return max(_FEW, 25 * skewness**2)
 
     def _spread(self) -> tuple[float, float]:
         """The ratio of the means, and the standard deviation of one observation of it."""
-        a, d, aa, ad, dd = self._sums
+        a, d, aa, ad, dd = (self._sums[powers] for powers in _POWERS[:5])
         if self.n < 2 or not d:
             return 0.0, 0.0
         ratio = a / d
@@ -143,7 +161,7 @@ class AsymptoticSequence:
         """The interval now; None before there are enough observations, and where all are equal: that does not say how
         sure they are."""
         ratio, deviation = self._spread()
-        if self.n < _FEW or not deviation:
+        if not deviation or self.n < self._least:
             return None
         spread = self.n * self._rho2 + 1
         half = deviation * math.sqrt(

@@ -52,7 +52,7 @@ class Wanted:
         return cls(name, float(found[1]) / (100 if found[2] else 1), bool(found[2]), bool(found[3]))
 
     def __str__(self) -> str:
-        width = f"{100 * self.width:g}%" if self.percent else f"{self.width:g}"
+        width = f"{100 * self.width:.12g}%" if self.percent else f"{self.width:.12g}"
         return f"{self.name} ±{width}" + " per condition" * self.per_condition
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from harness.api import Facts
 from harness.api.errors import SpecError
 from harness.config.plan import Job, Plan
 from harness.runtime.stopping import StoppingRule
-from harness.tables import EpisodeScore
+from harness.tables import EpisodeScore, HeadlineSpec
+from harness.tables.parse_share import ParseShare
 
 from .block_progress import BlockProgress
 from .confidence_sequences import LEVEL, Interval
@@ -38,10 +40,13 @@ class Until(StoppingRule):
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
         self._lacks, self._needed = "", 0.0
+        self._turns: dict[str, Counter[str]] = {}  # of each model, in episodes of blocks that have ended
 
     def begin(self, plan: Plan, episodes: Sequence[Job]) -> None:
         covered = Covered.of(plan, self.wanted.name, PLACE)
         self._plan, self._episodes, self._covered = plan, len(episodes), covered
+        headline = HeadlineSpec.of(plan.spec.data, plan.metrics)
+        self._headline = headline if headline.metric == covered.metric else None
         self._progress = BlockProgress(plan, episodes, covered)
         self.order = self._progress.blocks.order
         ids, blocks = self._progress.covered_ids, self._progress.blocks.ids
@@ -66,18 +71,34 @@ class Until(StoppingRule):
     def add(self, score: EpisodeScore) -> None:
         if self.reached is not None:
             return
-        for numbers in self._progress.add(score):
+        for scores, numbers in self._progress.add(score):
             for estimate in self._estimates:
                 estimate.add(numbers)
-            self._needed = self._blocks()
+            self._count_turns(scores)
+            self._needed = math.inf if self._unread() else self._blocks()
             if not self.wanted.per_condition:
                 self._lacks = self._lacks or self._progress.lacking(self._done - 1, numbers)
-            if all(map(self._is_known, self._estimates)) and not self._lacks:
+            if all(map(self._is_known, self._estimates)) and not self._lacks and not self._unread():
                 self.counted = self._progress.ids_until(self._done)
                 self.reached = (
                     f"enough: {self.wanted} is reached after {len(self.counted):,} of {self._episodes:,} episodes"
                 )
                 return
+
+    def _count_turns(self, scores: Iterable[EpisodeScore]) -> None:
+        for score in scores:
+            if self._headline is not None and self._headline.covers(score):
+                for turns in score.turns.values():
+                    self._turns.setdefault(score.model, Counter()).update(turns)
+
+    def _unread(self) -> str:
+        """Of which model too few turns were parsed for a headline, in words; "" if of none. Tables show no number of
+        it, and no interval: nothing is known well enough."""
+        for model, turns in self._turns.items():
+            reads = ParseShare.counted(turns)
+            if self._headline is not None and reads.share is not None and reads.share < self._headline.min_read:
+                return self._headline.why_unread(model, reads)
+        return ""
 
     @property
     def _done(self) -> int:
@@ -108,6 +129,7 @@ class Until(StoppingRule):
         return {
             "by": "--until",
             "at": str(self.wanted),
+            "arguments": {"until": str(self.wanted)},
             "enough": self._sentence(),
             "level": LEVEL,
             "intervals": {name: list(one.interval or ()) for name, one in found.items()},
@@ -128,6 +150,8 @@ class Until(StoppingRule):
     def unmet(self) -> str | None:
         if self._lacks:
             return f"--until '{self.wanted}' could not be decided: {self._lacks}"
+        if unread := self._unread():
+            return f"--until '{self.wanted}' was not reached: {unread}"
         if not math.isfinite(self._needed):
             what = f"the {self._episodes:,} numbers of {self._covered.metric} vary too little, or are too few, to say"
             return f"--until '{self.wanted}' was not reached: {what} how well their mean is known"

@@ -33,12 +33,13 @@ from harness.evaluation.run import Run
 from harness.evaluation.stages import execute, finish
 from harness.runtime import run_json
 from harness.runtime.options import Options
-from harness.runtime.run_schema import check_journals
+from harness.runtime.run_schema import check_journals, ended_by_rule
 from harness.runtime.session import session
 from harness.runtime.sources import changed, changed_files, code
 from harness.storage import finished_episodes
 from harness.tables import EpisodeScore, load_scores
 
+from .ended_run import leave_out_others, not_counted, other_end, rule_of
 from .recorded_run import CallCounts, ComparingEngine, turn_id
 from .suspicions import suspicions
 
@@ -90,12 +91,15 @@ def verify(
         sandbox: what confines programs that models wrote.
 
     Raises:
-        DataError: it is no run, it is not finished, a journal is damaged, or there is no model to ask again.
+        DataError: it is no run, it is not finished, a journal is damaged, what ended it cannot be applied again, or
+            there is no model to ask again.
         SpecError, PluginError: what its spec needs is not here.
     """
     claimed = load_unscored(folder, project)
     check_journals(claimed.meta, folder)
-    ends, moves, batches = _journal(folder)
+    end = ended_by_rule(claimed.meta)
+    rule = rule_of(end) if end is not None else None
+    ends, moves, batches = _journal(folder, not_counted(end))
     verdict = Verification()
     plan, engines = _plan(claimed, project, moves, calls, seed)
     if model is not None and calls and "model" not in engines:
@@ -103,16 +107,22 @@ def verify(
     verdict.differences += _other_inputs(claimed, plan)
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "again"
-        again = execute(plan, Options(output_path=path, max_error_rate=1.0, sandbox=sandbox), asked_for=None)
-        new_ends, _, new_batches = _journal(path)
+        options = Options(output_path=path, max_error_rate=1.0, sandbox=sandbox)
+        again = execute(plan, options, asked_for=None if rule is None else {"rule": rule})
+        new_end = ended_by_rule(again.meta)
+        new_ends, _, new_batches = _journal(path, not_counted(new_end))
         # Its notes are of the engines that played; its scores are those of now.
         again = finish(replace(claimed, folder=path, scores=again.scores), time.monotonic())
+        verdict.differences += other_end(end, new_end)
         verdict.differences += _other_episodes(claimed, again, ends, new_ends, batches, new_batches)
     counts = [engine.counts for engine in engines.values()]
+    if rule is not None:
+        leave_out_others(counts, {score.id for score in again.scores})
     verdict.differences += _other_calls(counts, moves)
     if not verdict.differences:
         verdict.level = CONSISTENT
         verdict.confirmed += _confirmed(claimed, counts)
+        verdict.remarks += [str(end["enough"])] if end is not None else []
     verdict.remarks += suspicions(claimed.meta, moves.values())
     if model is not None and calls:
         _ask_again(verdict, model, engines["model"], claimed)
@@ -136,13 +146,18 @@ def _plan(
     return replace(plan, engines=engines, model=label), engines
 
 
-def _journal(folder: Path) -> tuple[dict[str, Any], dict[str, Move], dict[str, list[list[Move]]]]:
-    """(episode → its end line, turn → its move, episode → its moves batch by batch). Raises `DataError`."""
+def _journal(
+    folder: Path, without: Collection[str]
+) -> tuple[dict[str, Any], dict[str, Move], dict[str, list[list[Move]]]]:
+    """(episode → its end line, turn → its move, episode → its moves batch by batch), but for some episodes. Raises
+    `DataError`."""
     ends: dict[str, Any] = {}
     moves: dict[str, Move] = {}
     played: dict[str, list[list[Move]]] = {}
     for end, batches in finished_episodes.batches(*storage.journals(folder)):
         name = end["e"]
+        if name in without:
+            continue
         ends[name], played[name] = end, batches
         turns: dict[str, int] = {}
         for move in (move for batch in batches for move in batch):
@@ -254,6 +269,8 @@ def _confirmed(claimed: Run, counts: Sequence[CallCounts]) -> Iterator[str]:
     if equal:
         yield f"{equal:,} of {equal:,} requests, made again, are those that were asked"
     yield "all episodes, read and graded again, have the stated moves, outcomes and scores; so have the tables"
+    if (end := ended_by_rule(claimed.meta)) is not None:
+        yield f"{end['by']} {end['at']}, applied again, ends the run after the same {end['episodes']:,} episodes"
 
 
 # ------------------------------------------------------------------------------------ asking again

@@ -16,13 +16,13 @@ from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.evaluation.load_run import load_run
 from harness.plugins import approvals
-from harness.report.provenance import ended_early
 from harness.runtime.run_json import META
-from harness.runtime.run_schema import read_meta
+from harness.runtime.run_schema import ended_by_rule, read_meta
 
 from .archive import pack, unpack
 from .check import CLAIMED, Verification
 from .check import verify as checked
+from .ended_run import rule_of
 from .pins import read_pins, unpinned
 
 
@@ -36,14 +36,17 @@ def submit_options(command: Parser) -> None:
 def submit(options: argparse.Namespace) -> int:
     """Write the submission of a finished run."""
     run = load_run(options.run)
-    if (enough := ended_early(run.meta)) is not None:
-        raise DataError(f"{run.folder} was not played whole: {enough}", hint="Play the rest, then submit it.")
+    if (end := ended_by_rule(run.meta)) is not None:
+        rule_of(end)
     target = Path(options.output or f"{run.folder.resolve().name}.zip")
     if target.is_dir():
         raise DataError(f"{target} is a folder", hint="Give -o the name of a file.")
     about = {"spec": run.meta["spec"], "model": run.meta["model"], "author": options.author}
+    about["ended"] = end["enough"] if end is not None else None
     names = pack(run.folder, target, {key: value for key, value in about.items() if value})
     print(f"wrote: {target} ({target.stat().st_size:,} bytes: {', '.join(names)})")
+    if end is not None:
+        print(clean_name(end["enough"]))
     print(f"check it as others will: harness verify {shlex.quote(str(target))}")
     return 0
 

@@ -109,3 +109,12 @@ def test_they_are_columns_with_intervals_and_a_headline(tmp_path: Path, capsys: 
     out = invoke(capsys, "report", run)[1]
     assert "all of 3 repeats succeed: the mean over cases" in " ".join(out.split())
     assert "pass^3" in invoke(capsys, "leaderboard", run)[1]
+
+
+def test_too_few_repeats_for_a_column_are_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "sums.yaml").write_text(SPEC.replace("repeats: 4", "repeats: 2"))
+    code, out, _ = invoke(capsys, "validate", str(tmp_path / "sums.yaml"))
+    assert code == 0 and out.count("warning: ") == 2
+    assert "warning: pass^3 has no number with 2 repeats of a case; give repeats: 3 or more" in out
+    (tmp_path / "sums.yaml").write_text(SPEC)
+    assert "warning" not in invoke(capsys, "validate", str(tmp_path / "sums.yaml"))[1]

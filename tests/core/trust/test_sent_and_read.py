@@ -130,6 +130,16 @@ HERE: dict[str, dict[str, Any]] = {
 }
 
 
+def test_a_text_in_brackets_is_no_pattern_of_names(stranger: Stranger) -> None:
+    (Path.cwd() / "s" / "x").mkdir(parents=True)
+    file = stranger.folder / "s.yaml"
+    task = {"use": "dataset_qa", "data_files": str(stranger.folder / "mine.jsonl"), "doc_to_target": "a"}
+    for text, read in (("[first think of steps]/x", []), ("[a-z]/x", [f"{Path.cwd()}"])):
+        body = {"name": "x", "task": {**task, "doc_to_text": text}, "protocol": "single"}
+        file.write_text(yaml.safe_dump(body))
+        assert needed_by(file) == read
+
+
 @pytest.mark.parametrize("name", READERS)
 def test_a_foreign_spec_reads_below_its_own_folder_only(
     stranger: Stranger, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]

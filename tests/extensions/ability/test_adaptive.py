@@ -1,23 +1,31 @@
 """`ability:` and `harness eval --adaptive`: tables, boards, charts, and runs that play few episodes."""
 
+import contextlib
 import copy
 import hashlib
 import json
+import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import harness
-from harness.api.errors import SpecError
+from harness.api.errors import SetupError, SpecError
 from harness.config import resolve
 from harness.config.plan import episode_id, survey
 from harness.config.project import find
 from harness.config.spec import parse
+from harness.evaluation.stages import OpenRun, check
 from harness.extensions.ability.adaptive_rule import Adaptive
 from harness.report import render
-from harness.tables import EpisodeScore, TableSpec, check
+from harness.runtime.executors import Executor, Local
+from harness.runtime.options import Options
+from harness.runtime.runner import Work
+from harness.tables import EpisodeScore, TableSpec
+from harness.tables import check as check_table
 from tests.helpers.commands import invoke
 
 SURE = {4: 0.98, 8: 0.96, 16: 0.9, 32: 0.5, 64: 0.08, 128: 0.02, 256: 0.01}
@@ -119,7 +127,7 @@ def test_cases_come_before_repeats_and_other_labels_have_curves_of_their_own() -
     rule = Adaptive()
     rule.begin(plan, survey(plan).episodes)
     assert {job[2] for job in rule.order} == {0}
-    assert [job[0].labels["terms"] for job in rule.order] == [2, 2, 2, 3, 3, 3]
+    assert [job[0].labels["terms"] for job in rule.order] == [2, 2, 3, 3]
 
 
 def test_boards_rank_no_mean_of_chosen_episodes(
@@ -156,6 +164,34 @@ def test_beyond_the_sizes_no_number_is_extrapolated() -> None:
     assert json.loads(render(table, "json"))["rows"][0]["cells"][0]["beyond"] == "above"
 
 
+def test_a_plan_says_how_many_episodes_it_is_likely_to_take(
+    chosen: harness.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "ladder.yaml"
+    file.write_text(json.dumps(LADDER), "utf-8")
+
+    def likely(*factor: str) -> list[int]:
+        code, out, _ = invoke(capsys, "plan", "--spec", str(file), "--adaptive", *factor)
+        found = re.search(r"about (\d+) of 175 episodes .*\n +\((\d+) to (\d+) for 8 of 10", out)
+        assert code == 0 and found is not None, out
+        return [int(x) for x in found.groups()]
+
+    middle, few, many = likely()
+    assert 12 <= few <= middle <= many and few <= len(chosen.scores) <= many
+    assert likely("8")[0] < middle < likely("1.3")[0]
+    code, _, err = invoke(capsys, "plan", "--spec", str(file), "--adaptive", "0.5")
+    assert code == 2 and "Give a number above 1" in err
+
+
+def test_above_chance_half_is_half_of_the_rest() -> None:
+    labels = [{"model": "m", "size": size} for size in (4, 8, 16, 32, 64) for _ in range(10)]
+    scores = [EpisodeScore(f"c/{i}/0", "c", each, {"score": 0.625}) for i, each in enumerate(labels)]
+    metrics = {"score": resolve.metrics(parse(LADDER, find()), find())["score"]}
+    entry = {**LADDER["tables"][0], "ability": {"over": "size", "floor": 0.25}}
+    text = " ".join(render(harness.tables.build(TableSpec.parse(entry), scores, metrics)).split())
+    assert "the size at which score is 62.5 %, half of what is above chance (25 %), by a logistic" in text
+
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "label": ({"ability": {"over": "sise"}}, "unknown label 'sise'. Did you mean size?"),
     "in rows": ({"rows": "size"}, "rows must not have 'size'"),
@@ -171,8 +207,25 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 def test_mistakes_in_an_entry_are_named(what: str) -> None:
     entry, message = WRONG[what]
     metrics = resolve.metrics(parse({**LADDER, "metrics": ["score", "calls"]}, find()), find())
-    found = check({**LADDER["tables"][0], **entry}, {"size": [4, 8], "kind": ["a", "b"]}, metrics)
+    found = check_table({**LADDER["tables"][0], **entry}, {"size": [4, 8], "kind": ["a", "b"]}, metrics)
     assert any(message in problem for problem in found), found
+
+
+class Elsewhere(Executor):
+    """Plays nothing."""
+
+    async def play(self, work: Work) -> None:
+        raise AssertionError("nothing is to be played")
+
+
+def test_rounds_are_for_executors_that_take_them(tmp_path: Path) -> None:
+    plan = resolve.plan(parse(LADDER, find()), find())
+    rule = Adaptive()
+    run = OpenRun(plan=plan, options=Options(), folder=tmp_path / "a", rule=rule, survey=survey(plan))
+    with contextlib.ExitStack() as held:
+        check(replace(run, executor=Local()), held)
+        with pytest.raises(SetupError, match="each round of the rule would start the executor's workers anew"):
+            check(replace(run, executor=Elsewhere()), held)
 
 
 def test_what_cannot_be_adaptive_is_refused_with_advice(tmp_path: Path) -> None:
@@ -180,6 +233,7 @@ def test_what_cannot_be_adaptive_is_refused_with_advice(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="does not say by which number its tasks grow") as error:
         harness.evaluate(plain, adaptive=True, output_path=tmp_path / "a")
     assert "ability: {over: size}" in (error.value.hint or "") and not (tmp_path / "a").exists()
-    for factor in (0.5, "x", "nan"):
+    wrong: list[Any] = [0.5, "x", "nan"]
+    for factor in wrong:
         with pytest.raises(SpecError, match="Give a number above 1"):
-            harness.evaluate(LADDER, adaptive=factor, output_path=tmp_path / "a")  # type: ignore[arg-type]
+            harness.evaluate(LADDER, adaptive=factor, output_path=tmp_path / "a")

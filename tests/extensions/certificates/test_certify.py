@@ -169,6 +169,19 @@ def test_a_flaw_fails_its_line(
     assert json.loads((project / CARD).read_text())["passed"] is False
 
 
+@pytest.mark.slow  # plays four times
+def test_a_headline_may_say_why_it_has_no_ceiling(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sets = ("--set", "headline={metric: right, floor: random, no_ceiling: no script knows it}")
+    code, out, _ = invoke(capsys, "certify", "number", *sets)
+    passed, why = lines(out)["floor and ceiling"]
+    assert code == 0 and passed and why.startswith("floor 0") and why.endswith("no ceiling: no script knows it")
+    [one] = json.loads((project / CARD).read_text())["benchmarks"]
+    assert one["headline"]["floor"]["n"] == 12 and "ceiling" not in one["headline"]
+    both = ("--set", "headline.no_floor=there is one")
+    code, out, _ = invoke(capsys, "validate", "number", *both)
+    assert code == 2
+
+
 def test_leaks_and_broken_contracts_are_named(project: Path) -> None:
     def plan(flaw: str) -> Any:
         return plan_of(spec.load("number", find(), [f"task.flaw={flaw or 'none'}"]), find(), "stand-in")

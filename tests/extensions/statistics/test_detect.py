@@ -105,7 +105,7 @@ def test_the_command_says_what_it_takes_and_costs(
         assert invoke(capsys, "eval", "--spec", spec, *more)[0] == 0
     code, out, _ = invoke(capsys, "plan", "--spec", spec, "--detect", "5%")
     assert code == 0 and "No run says how numbers vary" in out
-    assert rows_of(out) == [["1", "1572", "1572", "4716", "103752", "1207296"]]
+    assert rows_of(out) == [["1", "1612", "1612", "4836", "106392", "1238016"]]
     code, out, _ = invoke(capsys, "plan", "--spec", spec, "--detect", "5%", "--run", runs[0], "--run", runs[1])
     assert code == 0 and "differences of two models vary" in " ".join(out.split())
     assert "With the spec's 10 cases a condition" in out

@@ -94,9 +94,18 @@ def test_a_number_beyond_the_bounds_makes_the_sequence_asymptotic() -> None:
     known.add({"0": 0.5})
     assert known.method == "betting"
     for i in range(1, 60):
-        known.add({str(i): 7.0 + i % 2})
+        known.add({str(i): 1.5 + i % 2})
     assert known.method == "asymptotic"
-    assert known.interval is not None and 5 < known.interval[0] < 7.4 < known.interval[1] < 9
+    assert known.interval is not None and 1 < known.interval[0] < 1.98 < known.interval[1] < 3
+
+
+def test_an_asymptotic_interval_waits_the_longer_the_more_skewed_numbers_are() -> None:
+    """25 times the square of the skewness, which is 2.67 of one in ten."""
+    sequence, first = AsymptoticSequence(500), 0
+    while sequence.interval is None:
+        sequence.add(100.0 * (first % 10 == 9), 1.0)
+        first += 1
+    assert 170 <= first <= 190 and sequence.count_for(1e9) == pytest.approx(178, rel=0.05)
 
 
 def test_an_asymptotic_interval_waits_for_numbers_that_vary() -> None:

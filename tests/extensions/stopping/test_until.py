@@ -272,9 +272,21 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_exports_and_submissions_know_of_it(
     stopped: harness.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, _, err = invoke(capsys, "submit", str(stopped.folder), "-o", str(tmp_path / "run.zip"))
-    assert code == 2 and "was not played whole" in err
+    assert invoke(capsys, "submit", str(stopped.folder), "-o", str(tmp_path / "run.zip"))[0] == 0
     out = tmp_path / "rows"
     assert invoke(capsys, "export", str(stopped.folder), "--to", "jsonl", "-o", str(out))[0] == 0
     rows = [json.loads(line) for line in (out / "episodes.jsonl").read_text("utf-8").splitlines()]
     assert len(rows) == len(stopped.scores)
+
+
+def test_a_model_that_is_not_read_is_not_known_early(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its score of 0 would be known soon, but no table shows it."""
+    spec = tmp_path / "sums.yaml"
+    spec.write_text(json.dumps(SUMS), "utf-8")
+    command = ("eval", "--spec", str(spec), "--model", "mock", "--until", "score ±15%")
+    code, _, err = invoke(capsys, *command, "--model_args", "text=well", "--output_path", str(tmp_path / "a"))
+    assert code == 0 and len(harness.load_run(tmp_path / "a").scores) == 120
+    assert "--until 'score ±15%' was not reached" in err and "of its 120 turns were parsed, fewer than 50 %" in err
+    shown = ("--set", "headline.min_read=0", "--model_args", "text=well", "--output_path", str(tmp_path / "b"))
+    assert invoke(capsys, *command, *shown)[0] == 0
+    assert len(harness.load_run(tmp_path / "b").scores) < 120
