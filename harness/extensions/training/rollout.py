@@ -78,10 +78,7 @@ class Rollout:
 
     def paid(self, agent: str) -> float | None:
         """All that a learning agent is paid, its single turns included; None if the episode pays nothing."""
-        if self.rewards is None or agent not in self.rewards.agents:
-            return None
-        turns = (reward for (whose, _), reward in self.rewards.turns.items() if whose == agent)
-        return self.rewards.agents[agent] + sum(turns)
+        return None if self.rewards is None or agent not in self.rewards.agents else self.rewards.total(agent)
 
 
 def by_policy(
