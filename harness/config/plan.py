@@ -335,6 +335,13 @@ def case_digest(case: api.Case) -> str:
     return hashlib.sha256(b"".join(map(_as_text, _facts(case).values()))).hexdigest()[:16]
 
 
+def problem_digest(task: api.Task, case: api.Case) -> str:
+    """Equal for cases that ask the same of the same kind of task and have the same answer, whatever their ids, labels
+    and groups are: what training and evaluation must not share."""
+    digest = case_digest(replace(case, labels={}, roles={}, unscored=frozenset()))
+    return f"{type(task).__name__} {digest}"
+
+
 def _as_text(facts: object) -> bytes:
     """Facts as JSON, the same in every process; for a value that JSON cannot hold, the name of its type."""
     try:

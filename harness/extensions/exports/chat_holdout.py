@@ -9,7 +9,7 @@ from typing import Final
 from harness.api import Case
 from harness.api.errors import DataError, Place
 from harness.config import resolve, spec
-from harness.config.plan import Plan, case_digest, survey
+from harness.config.plan import Condition, Plan, problem_digest, survey
 from harness.config.project import Project, find
 from harness.engines.mock import Mock
 from harness.evaluation.load_run import run_folder
@@ -28,7 +28,7 @@ def refuse_evaluation_cases(
 ) -> None:
     """Refuse runs of which an episode played what is kept for evaluation.
 
-    Cases are the same that ask the same and have the same answers (`case_digest`), whatever their ids are.
+    Cases are the same that ask the same and have the same answers (`problem_digest`), whatever their ids are.
 
     Args:
         runs: each with its plan and the ids of the episodes to train on.
@@ -47,7 +47,7 @@ def refuse_evaluation_cases(
                 message = f"{run.folder} played what {name} keeps for evaluation: the same spec, word for word"
                 raise DataError(message, place=PLACE, hint=_OTHER)
         played = _played(runs) if played is None else played
-        evaluated = {case_digest(case): case for _, case in _cases(plan)}
+        evaluated = {problem_digest(condition.task, case): case for condition, case in _cases(plan)}
         if both := {digest: at for digest, at in played.items() if digest in evaluated}:
             words = [f"{at} ({evaluated[digest].id} of {name})" for digest, at in list(both.items())[:_LISTED]] + (
                 [f"… ({len(both)} in all)"] if len(both) > _LISTED else []
@@ -70,9 +70,9 @@ def _plan(name: str, project: Project) -> tuple[Plan, str]:
     return plan, str(meta["spec_digest"])
 
 
-def _cases(plan: Plan) -> list[tuple[str, Case]]:
+def _cases(plan: Plan) -> list[tuple[Condition, Case]]:
     """(condition, case) of all that a plan plays."""
-    return [(condition.id, case) for condition, case, repeat in plan.episodes() if repeat == 0]
+    return [(condition, case) for condition, case, repeat in plan.episodes() if repeat == 0]
 
 
 def _played(runs: Sequence[tuple[Run, Plan, Collection[str]]]) -> dict[str, str]:
@@ -81,6 +81,6 @@ def _played(runs: Sequence[tuple[Run, Plan, Collection[str]]]) -> dict[str, str]
     for _, plan, episodes in runs:
         wanted = {episode.rpartition("/")[0] for episode in episodes}
         for condition, case in _cases(plan):
-            if (at := f"{condition}/{case.id}") in wanted:
-                digests.setdefault(case_digest(case), at)
+            if (at := f"{condition.id}/{case.id}") in wanted:
+                digests.setdefault(problem_digest(condition.task, case), at)
     return digests

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.api import Case
 from harness.api.errors import DataError, Place
 from harness.config import resolve
-from harness.config.plan import Condition, Plan, case_digest, prepare
+from harness.config.plan import Plan, prepare, problem_digest
 from harness.config.project import Project
 from harness.config.spec import Spec, load, parse
 from harness.evaluation.load_run import load_unscored
@@ -32,23 +30,18 @@ def refuse_overlap(tasks: Iterable[EnvTask], holdout: Iterable[Evaluation], proj
     """
     own: dict[str, str] = {}
     for task in tasks:
-        own.setdefault(_digest(task.condition, task.case), f"{task.condition.id}/{task.case.id}")
+        own.setdefault(problem_digest(task.condition.task, task.case), f"{task.condition.id}/{task.case.id}")
     size = len(own)
     for number, given in enumerate(holdout):
         plan, name = _plan(given, project)
-        held = {_digest(condition, case) for condition in plan.conditions for case, _ in plan.all_cases(condition)}
+        every = ((condition.task, case) for condition in plan.conditions for case, _ in plan.all_cases(condition))
+        held = {problem_digest(*one) for one in every}
         if both := [own[digest] for digest in own if digest in held]:
             listed = ", ".join(both[:_SHOWN]) + (f" and {len(both) - _SHOWN} more" if len(both) > _SHOWN else "")
             message = f"{len(both)} of {size} cases to train on are cases of the evaluation {name}: {listed}"
             hint = "Train on others: generated tasks draw them by another seed (seed=1000), AgentsNet's also with "
             hint += "overrides=['task.source=seeded']; data sets have a training split."
             raise DataError(message, place=Place(f"holdout[{number}]"), hint=hint)
-
-
-def _digest(condition: Condition, case: Case) -> str:
-    """Equal for cases that ask the same of the same kind of task, whatever they are called and whoever plays."""
-    digest = case_digest(replace(case, labels={}, roles={}, unscored=frozenset()))
-    return f"{type(condition.task).__name__} {digest}"
 
 
 def _plan(given: Evaluation, project: Project) -> tuple[Plan, str]:

@@ -71,7 +71,7 @@ def test_a_spec_of_the_user_comes_with_its_project(
         pytest.param(("agentsnet_quik",), "Did you mean agentsnet_quick", id="a spec that there is not"),
         pytest.param(("agentsnet_quick", "Mine"), "one word of small letters", id="a name that is none"),
         pytest.param(("math",), "Choose another: harness new environment math math_env", id="a module of Python"),
-        pytest.param(("tournament",), "the model under test plays no group", id="policies alone"),
+        pytest.param(("tournament",), "no model under test plays here", id="policies alone"),
         pytest.param(("tiny", "--kind", "world"), "an environment has no --kind", id="kind"),
         pytest.param(("mine.yaml",), "missing required key 'name'", id="a file with a mistake"),
     ],
