@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import gc
 import logging
 import os
@@ -11,34 +10,25 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import field, fields, replace
+from dataclasses import field, fields
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Range, Request, StaysUp, Thread, plugin
+from harness.api import CallsTools, Completion, ContinuesText, Facts, Range, Request, StaysUp, Thread, plugin
 from harness.api.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
 from harness.engines.chat_tokens import ChatTokens, Prompt, count_tokens, template_of, tokenizer_facts
 from harness.engines.child_reaper import ChildReaper
 from harness.engines.engine_output import Output, one_line
 from harness.engines.gate import is_cancelled
-from harness.engines.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.engines.priority import PriorityGate
 from harness.engines.sampling import normalize
-from harness.engines.text_tokens import Pair
 from harness.extensions.vllm import _vllm_cpu, _vllm_version
 from harness.extensions.vllm._vllm_code import ModelCode
 from harness.extensions.vllm._vllm_failures import advice, killed_process, not_a_model
 from harness.extensions.vllm._vllm_reasoning import vllm_parser
-from harness.extensions.vllm._vllm_requests import (
-    Score,
-    as_written,
-    generating,
-    likelihood,
-    score_all,
-    scoring,
-    try_request,
-)
+from harness.extensions.vllm._vllm_requests import as_written, generating, try_request
+from harness.extensions.vllm._vllm_scoring import VLLMScoring
 from harness.extensions.vllm._vllm_tools import THOUGHT_FIELDS, ReadCalls, call_reader
 from harness.extensions.vllm.background import in_background
 from harness.extensions.vllm.load import Listener, Load, listen_only
@@ -49,7 +39,7 @@ _engines = count()
 
 
 @plugin
-class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, StaysUp):
+class VLLM(VLLMScoring, CallsTools, ContinuesText, ModelCode, StaysUp):
     """vLLM's asynchronous engine in this process, fed with token ids.
 
     Args:
@@ -353,37 +343,6 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
             tool_calls=calls,
             provider_fields=thought and {"model": self.model, "message": thought},
         )
-
-    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
-        """Score texts behind their contexts; each is a prompt, and those of a context share it in the prefix cache.
-
-        Raises:
-            ContextLengthError: if a text does not fit into the context window.
-            RefusedError, RequestError, EngineFatalError, SetupError: as `complete`.
-        """
-        if self._engine is None:
-            raise EngineFatalError("the engine is not started, or closed")
-        start = time.perf_counter()
-        texts: list[list[Pair]] = self._chat.pairs(request, self._limit)
-        self._counts["requests"] += 1
-        answer = await score_all(texts, lambda pair: self._score(request, pair))
-        return replace(answer, latency=time.perf_counter() - start)
-
-    async def _score(self, request: LikelihoodRequest, pair: Pair) -> Score:
-        context, text = pair
-        if not text:
-            return Score(0.0, True, 0, 0)
-        self._counts["scored_texts"] += 1
-        ids = [*context, *text]
-        output = await self._generate(request, ids, scoring)
-        # Where the prefix cache held more than the context nothing was computed there: once more without it.
-        found = likelihood(output, text)
-        if found is None:
-            output = await self._generate(request, ids, functools.partial(scoring, fresh=True))
-            found = likelihood(output, text)
-        if found is None:
-            raise RequestError("vLLM gave no log-likelihoods of the prompt's last tokens")
-        return Score(*found, len(ids), getattr(output, "num_cached_tokens", None) or 0)
 
     def count_tokens(self, text: str) -> int | None:
         """By the model's own tokenizer, even while the engine is not started."""
