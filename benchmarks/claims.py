@@ -20,6 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy
+from scipy.special import logsumexp
 from tabulate import tabulate
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,7 +30,16 @@ sys.path.insert(0, str(ROOT))
 from harness.api import Completion, Engine, Request, Thread  # noqa: E402
 from harness.engines.gate import Gate  # noqa: E402
 from harness.engines.reply_likelihoods import ReplyLikelihoodRequest  # noqa: E402
-from harness.extensions.submissions.likelihood_test import Reply, compare  # noqa: E402
+from harness.extensions.submissions.likelihood_test import (  # noqa: E402
+    GRID,
+    POWERS,
+    Fresh,
+    Reply,
+    Result,
+    compare,
+    of_run,
+    step_of,
+)
 
 OPEN = [json.loads(line) for line in (ROOT / "registry/tasks/_open_questions.jsonl").read_text("utf-8").splitlines()]
 MAX_TOKENS = 40
@@ -125,33 +136,70 @@ async def collected(engine: Engine, sampling: dict[str, Any], honest: int, other
 # ------------------------------------------------------------------------------------ many runs of them
 
 
+class Pool:
+    """Replies of one origin as arrays, so that many runs can be drawn from them in little time."""
+
+    def __init__(self, replies: Sequence[Reply]) -> None:
+        self.replies = replies
+        places = [one for reply in replies for one in reply.places]
+        self.starts = numpy.cumsum([0, *(len(reply.places) for reply in replies)])[:-1]
+        self.tails = numpy.maximum([one.tail for one in places], GRID[0])
+        self.steps = numpy.array([step_of(one.tail) for one in places])
+        self.expected = numpy.array([one.expected for one in places])
+        fits = [Fresh([reply]).sums for reply in replies]
+        self.found = numpy.array([found for found, _ in fits])
+        self.has = numpy.array([expected for _, expected in fits])
+
+    def ratios(self, which: numpy.ndarray) -> numpy.ndarray:
+        """`Fresh.ratios` of some of the replies."""
+        return (1 + self.found[which].sum(0)) / (1 + self.has[which].sum(0))
+
+    def evidence(self, ratios: numpy.ndarray) -> numpy.ndarray:
+        """`Fresh.evidence` of each reply."""
+        shares = numpy.log(numpy.minimum(self.tails * ratios[self.steps], 1))
+        powers = numpy.array(POWERS)
+        terms = numpy.log(powers) + (powers - 1) * shares[:, None] - self.expected
+        sums = numpy.add.reduceat(terms, self.starts, axis=0)
+        return logsumexp(sums, axis=1) - numpy.log(len(powers))
+
+
 def simulated(data: dict[str, Any], runs: int, calls: int, fabricated: int, length: int | None) -> list[dict[str, Any]]:
     """How often a run is rejected that has so many fabricated replies of each kind, and how often an honest one.
 
-    The honest replies are parted at random into recorded and fresh ones, and each run draws from both.
+    For each run the honest replies are parted at random into recorded and fresh ones, and drawn from both.
 
     Args:
         length: tokens to which every reply is cut, as a smaller max_tokens would; None: all.
     """
-    temperature, rng = data["sampling"]["temperature"], random.Random(2)
+    temperature, rng = data["sampling"]["temperature"], numpy.random.default_rng(2)
     pools = {
-        kind: [Reply.of(one["rows"][:length], temperature) for one in rows if one["rows"]]
+        kind: Pool([Reply.of(one["rows"][:length], temperature) for one in rows if one["rows"]])
         for kind, rows in data["kinds"].items()
     }
-    honest, found = pools["honest"], []
-    for kind, pool in pools.items():
-        rejected = unfit = 0
-        for _ in range(runs):
-            order = rng.sample(range(len(honest)), len(honest))
-            recorded, fresh = ([honest[i] for i in part] for part in (order[::2], order[1::2]))
-            run = rng.choices(recorded, k=calls)
+    honest = pools["honest"]
+    rejected, unfit = dict.fromkeys(pools, 0), 0
+    for run in range(runs):
+        order = rng.permutation(len(honest.replies))
+        recorded, fresh = (rng.choice(part, calls) for part in (order[::2], order[1::2]))
+        halves = fresh[::2], fresh[1::2]
+        control = numpy.empty(calls)
+        for i in (0, 1):
+            control[i::2] = honest.evidence(honest.ratios(halves[1 - i]))[halves[i]]
+        excess = max(float(logsumexp(control) - numpy.log(calls)), 0.0)
+        ratios = honest.ratios(fresh)
+        real = honest.evidence(ratios)[recorded] - excess
+        for kind, pool in pools.items():
+            found = real.copy()
             if kind != "honest":
-                run[:fabricated] = rng.sample(pool, fabricated)
-            result = compare(run, rng.choices(fresh, k=calls))
-            rejected += result.rejects
-            unfit += not result.fits
-        found.append({"replies": kind, "tokens": length or "all", "rejected": rejected / runs, "not fit": unfit / runs})
-    return found
+                found[:fabricated] = rng.choice(pool.evidence(ratios), fabricated, replace=False) - excess
+            result = Result(of_run([*found]), of_run([*(control - excess)]), [*found])
+            rejected[kind] += result.rejects
+        unfit += not result.fits
+        if run == 0:  # the arrays say what the test itself says
+            same = compare([honest.replies[i] for i in recorded], [honest.replies[i] for i in fresh])
+            assert numpy.allclose(same.replies, real), "the arrays differ from harness.extensions.submissions"
+    name = {"tokens": length or "all", "not fit": unfit / runs}
+    return [{"replies": kind, **name, "rejected": count / runs} for kind, count in rejected.items()]
 
 
 def engine_of(options: argparse.Namespace) -> Engine:

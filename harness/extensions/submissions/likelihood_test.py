@@ -19,7 +19,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Final, NamedTuple
 
 Rows = Sequence[Sequence[float]]
@@ -31,7 +31,7 @@ LEAST_REPLIES: Final = 20
 """Recorded and fresh replies, of each so many, without which nothing is said."""
 SHORT: Final = 8
 """Tokens below which a reply of another origin is seldom found."""
-_POWERS: Final = (0.3, 0.5, 0.7, 0.85)
+POWERS: Final = (0.3, 0.5, 0.7, 0.85)
 """κ: from a few very surprising tokens to many that are a little so."""
 _SHARES: Final = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 _VOCABULARY: Final = 200_000
@@ -42,13 +42,13 @@ _SAME: Final = 1e-6
 """Log-probabilities that differ by less are equal."""
 
 
-_GRID: Final = [10 ** (-j / 8) for j in range(48, -1, -1)]
+GRID: Final = [10 ** (-j / 8) for j in range(48, -1, -1)]
 """Tails at which fresh replies are counted."""
 
 
-def _step(tail: float) -> int:
+def step_of(tail: float) -> int:
     """The first of the grid that is not below a tail."""
-    return min(bisect_left(_GRID, tail * (1 - _SAME)), len(_GRID) - 1)
+    return min(bisect_left(GRID, tail * (1 - _SAME)), len(GRID) - 1)
 
 
 class Place(NamedTuple):
@@ -56,7 +56,7 @@ class Place(NamedTuple):
 
     Attributes:
         tail: of the token, from 0 to 1; of one that is not listed an estimate.
-        jumps: (step of `_GRID`, probability of the tokens whose tails end there), rising; the first has what is not
+        jumps: (step of `GRID`, probability of the tokens whose tails end there), rising; the first has what is not
             listed.
         expected: the logarithm of the mean of κ·tail^(κ−1) at most, for each κ.
     """
@@ -92,12 +92,12 @@ def place(row: Sequence[float], temperature: float) -> Place:
             math.fsum(weight / total * power * tail ** (power - 1) for weight, tail in zip(weights, tails, strict=True))
             + unlisted**power
         )
-        for power in _POWERS
+        for power in POWERS
     )
     rising = tails[::-1]
     jumps: dict[int, float] = {}
     for before, one in zip((0.0, *rising), rising, strict=False):
-        jumps[_step(one)] = jumps.get(_step(one), 0.0) + one - before
+        jumps[step_of(one)] = jumps.get(step_of(one), 0.0) + one - before
     return Place(tail, tuple(jumps.items()), expected)
 
 
@@ -114,32 +114,38 @@ class Reply:
 
 
 class Fresh:
-    """How far out in their tails the tokens of fresh replies are, beside what the model's likelihoods let one expect."""
+    """How far out in their tails the tokens of fresh replies are, beside what the model's likelihoods have.
+
+    Attributes:
+        sums: for each tail of `GRID` how many tokens have one that is not larger, and how many should.
+        ratios: the factor for each of them.
+    """
 
     def __init__(self, replies: Iterable[Reply]) -> None:
-        found, jumps, below = [0.0] * len(_GRID), [0.0] * len(_GRID), [0] * len(_GRID)
-        for one in (one for reply in replies for one in reply.places):
-            found[_step(one.tail)] += 1
+        found, jumps, below = [0.0] * len(GRID), [0.0] * len(GRID), [0] * len(GRID)
+        for one in chain.from_iterable(reply.places for reply in replies):
+            found[step_of(one.tail)] += 1
             below[one.jumps[0][0]] += 1
             for step, jump in one.jumps:
                 jumps[step] += jump
         found, expected = list(accumulate(found)), list(accumulate(jumps))
         smaller = sum(below)
-        for j, bound in enumerate(_GRID):
+        for j, bound in enumerate(GRID):
             smaller -= below[j]
             expected[j] += smaller * bound  # places whose unlisted tokens have more than this: as if at any tail
-        self._ratios = [(1 + a) / (1 + b) for a, b in zip(found, expected, strict=True)]
+        self.sums = found, expected
+        self.ratios = [(1 + a) / (1 + b) for a, b in zip(found, expected, strict=True)]
 
     def share(self, tail: float) -> float:
         """The probability of so small a tail, above 0."""
-        return min(max(tail, _GRID[0]) * self._ratios[_step(tail)], 1.0)
+        return min(max(tail, GRID[0]) * self.ratios[step_of(tail)], 1.0)
 
     def evidence(self, reply: Reply) -> float:
         """The logarithm of a reply's evidence."""
-        sums = [0.0] * len(_POWERS)
+        sums = [0.0] * len(POWERS)
         for one in reply.places:
             share = math.log(self.share(one.tail))
-            for i, power in enumerate(_POWERS):
+            for i, power in enumerate(POWERS):
                 sums[i] += math.log(power) + (power - 1) * share - one.expected[i]
         return _log_mean(sums)
 

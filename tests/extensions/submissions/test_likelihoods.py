@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ class Toy(Engine, ScoresReplies):
 
 
 def rows(words: list[int]) -> list[list[float]]:
-    places = [(weights(before, 1.0), word) for before, word in zip(words, words[1:], strict=False)]
+    places = [(weights(before, 1.0), word) for before, word in pairwise(words)]
     return [[math.log(w[word]), *map(math.log, sorted(w, reverse=True)[:TOP])] for w, word in places]
 
 
