@@ -112,8 +112,8 @@ def test_one_reply_in_forty_of_another_author_is_found_and_named(tmp_path: Path)
     verdict = asked(folder, Toy(seed=1))
     assert verdict.level == CLAIMED
     [line] = verdict.differences
-    assert "are not the model's is 10^" in line and "open-questions" not in line
-    assert line.count(" to 1)") == 3, "the three oddest replies are named"
+    assert line.startswith("the evidence that some of 120 replies are not the model's is ")
+    assert "all/explain-2/3/Agent-0/0/0 (" in line, "it is named"
 
 
 @pytest.mark.parametrize("bent", [0.6, 1.6])
@@ -129,7 +129,7 @@ def test_a_hotter_run_is_not_that_of_the_stated_temperature(tmp_path: Path) -> N
 
 
 def test_what_cannot_be_compared_is_counted(tmp_path: Path) -> None:
-    short = played(tmp_path / "short", Toy(lambda request: f"w{request.seed % WORDS}"))
+    short = played(tmp_path / "short", Toy(lambda request: said(random.Random(request.seed), 3, 1.0)))
     verdict = asked(short, Toy())
     assert verdict.level == CONSISTENT
     assert any("120 of 120 replies are too short to tell, of fewer than 8 tokens" in line for line in verdict.remarks)
@@ -169,8 +169,9 @@ def test_any_likelihoods_of_a_server_give_finite_evidence(values: list[list[floa
     assert all(map(math.isfinite, (result.evidence, result.control, *result.replies)))
 
 
+@pytest.mark.slow
 def test_honest_runs_are_rarely_rejected_and_one_percent_of_other_replies_is_found() -> None:
-    """Drawn from the model of this file: 60 runs of 300 calls, and 60 with 3 replies of another author."""
+    """Drawn from the model of this file: 20 runs of 300 calls, and 20 with 3 replies of another author."""
     rng = random.Random(3)
 
     def reply(words: list[int]) -> Reply:
@@ -182,9 +183,9 @@ def test_honest_runs_are_rarely_rejected_and_one_percent_of_other_replies_is_fou
     pool = [honest() for _ in range(900)]
     others = [reply([0, *(rng.randrange(WORDS) for _ in range(12))]) for _ in range(50)]
     rejected = found = 0
-    for _ in range(60):
+    for _ in range(20):
         drawn = rng.sample(pool, 600)
         recorded, fresh = drawn[:300], drawn[300:]
         rejected += compare(recorded, fresh).rejects
         found += compare([*recorded[3:], *rng.sample(others, 3)], fresh).rejects
-    assert rejected <= 1 and found >= 57, (rejected, found)
+    assert rejected == 0 and found >= 19, (rejected, found)
