@@ -13,19 +13,19 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from harness.api import CallsTools, Completion, ContinuesText, Facts, Range, Request, plugin
 from harness.api.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError, RequestError, SetupError
 from harness.engines.chat_tokens import count_tokens
-from harness.engines.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.engines.sampling import normalize
 from harness.engines.tool_calls import REMEDY, offered, takes_no_tools
-from harness.extensions.openai import prompt_logprobs as scoring
 from harness.extensions.openai.batch_calls import HaltedError
 from harness.extensions.openai.batches import Batching, BatchOptions
 from harness.extensions.openai.card import Card, CardCheck, read_card
 from harness.extensions.openai.clients import check_installed, connect, read_key
 from harness.extensions.openai.constraints import as_held, constrained
 from harness.extensions.openai.dialect import NEW, OLD, Dialect, advice
+from harness.extensions.openai.prompt_logprobs import ScoringServer
 from harness.extensions.openai.refusals import has_died, in_one_line, is_limit, overflows, refusal, tokens_left
 from harness.extensions.openai.replicas import KEY, AskAnotherError, Replica, Replicas, SendsKey, endpoints, public
 from harness.extensions.openai.returned import Sends
+from harness.extensions.openai.scoring import ServerScoring
 from harness.extensions.openai.served import Served
 from harness.extensions.openai.start_checks import check
 from harness.extensions.openai.tokens import TokenFields
@@ -40,7 +40,7 @@ MAX_TOKENS = 256
 
 
 @plugin
-class OpenAI(Batching, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
+class OpenAI(Batching, CallsTools, ContinuesText, ServerScoring, SendsKey):
     """Any OpenAI-compatible server: vLLM serve, SGLang, llama.cpp, Ollama, a provider.
 
     Conversations go to `/v1/chat/completions`; texts to continue, and texts to score, to `/v1/completions`.
@@ -134,9 +134,7 @@ class OpenAI(Batching, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey)
         self.check_batch()
         self._replicas = Replicas(())
         self._key, self._requests, self._is_open, self._took_tools = "", 0, False, False
-        self._scores = scoring.ScoringServer(
-            self.tokenizer, self.max_length, self.extra_body.get("chat_template_kwargs")
-        )
+        self._scores = ScoringServer(self.tokenizer, self.max_length, self.extra_body.get("chat_template_kwargs"))
         self._card: Card | None = read_card(self.card) if self.card else None
         # OpenAI's reasoning models know only the newer word.
         word, thoughts = NEW if self.base_url is None else OLD, self.send_reasoning != "never"
@@ -267,28 +265,6 @@ class OpenAI(Batching, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey)
             server, sent = self._replicas.choose(request.thread), self._dialect.write(body, None)
             answer = await self._tokens.with_prompt(server, sent, answer, self._line)
         return as_held(self._dialect.cut(answer, body), request.constraint, self.structured)
-
-    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
-        """Score texts: those of one question in one request where the server takes several prompts.
-
-        Raises:
-            ContextLengthError, RefusedError, RequestError: as for `Engine`.
-            EngineFatalError: also if the server gives no log-probabilities of prompts.
-            SetupError: the texts can be scored with a tokenizer only.
-        """
-        self._requests += 1
-
-        async def ask(path: str, body: dict[str, Any], read: Callable[[Any, float], T]) -> T:
-            return await self._answer(request, path, {"model": self.model, **body, **self.extra_body}, read)
-
-        start = time.perf_counter()
-        limit = next((one.limits[self.model] for one in self._replicas.all if self.model in one.limits), None)
-        try:
-            scores, usage = await self._scores.score(request, limit, ask)
-        except EngineFatalError as error:
-            self.stop_retrying(error)
-            raise
-        return Completion("", latency=time.perf_counter() - start, likelihoods=scores, **usage)
 
     async def _answer(self, request: Request, path: str, body: dict[str, Any], read: Callable[[Any, float], T]) -> T:
         """What `read` makes of a server's answer and of the seconds that it took."""

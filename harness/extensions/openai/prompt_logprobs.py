@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from harness.api.errors import EngineFatalError, RefusedError, SetupError
 from harness.engines.chat_tokens import ChatTokens, chat_tokens
 from harness.engines.likelihoods import LikelihoodRequest
+from harness.engines.reply_likelihoods import TOP
 from harness.extensions.openai.wire import GarbledError, read_usage
 
 Messages = Sequence[Mapping[str, str]]
@@ -201,15 +202,20 @@ def chunks(parts: Sequence[Part], most: int = MAX_PROMPTS) -> Iterator[Sequence[
         start = stop
 
 
-def body_of(parts: Sequence[Part]) -> tuple[str, dict[str, Any]]:
-    """(endpoint, JSON) of the request for these parts."""
+def body_of(parts: Sequence[Part], top: int = 1) -> tuple[str, dict[str, Any]]:
+    """(endpoint, JSON) of the request for these parts. `top`: how many of the likeliest tokens each place lists."""
     # One token is generated, because many servers refuse to generate none; it is not looked at.
     body: dict[str, Any] = {"max_tokens": 1, "temperature": 0}
     if parts[0].is_chat:
-        chat = {"prompt_logprobs": 1, "continue_final_message": True, "add_generation_prompt": False}
+        chat = {"prompt_logprobs": top, "continue_final_message": True, "add_generation_prompt": False}
         return "/chat/completions", {"messages": parts[0].prompt, **body, **chat}
     prompts = [part.prompt for part in parts]
-    return "/completions", {"prompt": prompts if len(prompts) > 1 else prompts[0], **body, "logprobs": 1, "echo": True}
+    return "/completions", {
+        "prompt": prompts if len(prompts) > 1 else prompts[0],
+        **body,
+        "logprobs": top,
+        "echo": True,
+    }
 
 
 # ------------------------------------------------------------------------------------ what is read
@@ -223,13 +229,9 @@ def read_scores(data: Any, parts: Sequence[Part]) -> list[TextScore]:
         EngineFatalError: the server gives no log-probabilities of prompts.
         RefusedError: it does not answer each prompt by itself, or its tokens do not spell the text.
     """
-    if isinstance(data, dict) and data.get("error"):
-        raise GarbledError(f"an error behind HTTP 200: {str(data['error'])[:2000]}")
-    if not isinstance(data, dict) or not isinstance(data.get("choices"), list) or not data["choices"]:
-        raise GarbledError(f"the server's reply is not a completion: {str(data)[:200]!r}")
+    choices = _choices(data)
     if parts[0].is_chat:
         return [_score(_prompt_tokens(data.get("prompt_logprobs")), parts[0])]
-    choices = data["choices"]
     if len(choices) != len(parts):
         raise RefusedError(f"{len(parts)} prompts were sent, and {len(choices)} came back")
     places = [choice.get("index") if isinstance(choice, dict) else None for choice in choices]
@@ -241,27 +243,58 @@ def read_scores(data: Any, parts: Sequence[Part]) -> list[TextScore]:
     return [_score(_echoed_tokens(by_place[i]), part) for i, part in enumerate(parts)]
 
 
+def read_rows(data: Any, part: Part) -> list[list[float]]:
+    """For each token of a part's text its log-probability, then those of the likeliest tokens there, falling.
+
+    Raises:
+        GarbledError, EngineFatalError, RefusedError: as `read_scores`.
+    """
+    choice = _choices(data)[0]
+    tokens = _prompt_tokens(data.get("prompt_logprobs")) if part.is_chat else _echoed_tokens(choice)
+    return [[value, *token.best] for token, value in _scored(tokens, part)]
+
+
+def _choices(data: Any) -> list[Any]:
+    if isinstance(data, dict) and data.get("error"):
+        raise GarbledError(f"an error behind HTTP 200: {str(data['error'])[:2000]}")
+    choices = data.get("choices") if isinstance(data, dict) else None
+    if not isinstance(choices, list) or not choices:
+        raise GarbledError(f"the server's reply is not a completion: {str(data)[:200]!r}")
+    return choices
+
+
 class _Token(NamedTuple):
     text: str
     logprob: float | None
-    is_greedy: bool
+    best: Sequence[float]
+    """The log-probabilities of the likeliest tokens in its place, falling."""
+
+    @property
+    def is_greedy(self) -> bool:
+        return self.logprob is not None and bool(self.best) and self.logprob >= self.best[0]
 
 
 def _score(tokens: Sequence[_Token], part: Part) -> TextScore:
     """The score of the part's text among the tokens of its prompt, behind which there may be a generated one."""
+    scored = _scored(tokens, part)
+    return TextScore(math.fsum(value for _, value in scored), all(token.is_greedy for token, _ in scored))
+
+
+def _scored(tokens: Sequence[_Token], part: Part) -> list[tuple[_Token, float]]:
+    """The tokens of the part's text, each with its log-probability."""
     if part.tokens is None and not part.text:
-        return TextScore(0.0, True)  # no tokens, as in lm-eval
+        return []  # no tokens, as in lm-eval
     start, stop = _counted(tokens, part) if part.tokens is not None else _spelled(tokens, part)
     if part.is_chat:  # blanks with which the template opens a reply are the text's, as in lm-eval
         while start > 1 and tokens[start - 1].text.isspace():
             start -= 1
     scored = tokens[start:stop]
-    values = [token.logprob for token in scored if token.logprob is not None]
+    values = [(token, token.logprob) for token in scored if token.logprob is not None]
     if len(values) < len(scored):
         if start == 0 and len(values) == len(scored) - 1:
             raise SpellingError(f"nothing stands before {part.text!r:.60}, so its start has no likelihood. {EXACT}")
         raise GarbledError("a token of the text has no log-probability")
-    return TextScore(math.fsum(values), all(token.is_greedy for token in scored))
+    return values
 
 
 def _counted(tokens: Sequence[_Token], part: Part) -> tuple[int, int]:
@@ -313,14 +346,12 @@ def _echoed_tokens(choice: Any) -> list[_Token]:
 
 
 def _token(text: Any, value: Any, top: Any) -> _Token:
-    logprob = _number(value)
-    rivals = [_number(rival) for rival in top.values()] if isinstance(top, dict) else []
-    highest = max((rival for rival in rivals if rival is not None), default=None)
-    return _Token(text if isinstance(text, str) else "", logprob, _is_greedy(logprob, highest))
+    rivals = top.values() if isinstance(top, dict) else ()
+    return _Token(text if isinstance(text, str) else "", number(value), _falling(rivals))
 
 
-def _is_greedy(logprob: float | None, highest: float | None) -> bool:
-    return logprob is not None and highest is not None and logprob >= highest
+def _falling(values: Iterable[Any]) -> list[float]:
+    return sorted((found for value in values if (found := number(value)) is not None), reverse=True)
 
 
 def _prompt_tokens(rows: Any) -> list[_Token]:
@@ -332,17 +363,18 @@ def _prompt_tokens(rows: Any) -> list[_Token]:
 
 def _ranked(row: Any) -> _Token:
     if row is None:  # the first
-        return _Token("", None, False)
+        return _Token("", None, ())
     entries = [entry for entry in row.values() if isinstance(entry, dict)] if isinstance(row, dict) else []
     ranks = [entry.get("rank") for entry in entries]
     if not entries or not all(type(rank) is int for rank in ranks):
         raise GarbledError(f"prompt_logprobs has an entry without rank: {str(row)[:200]!r}")
-    own = max(entries, key=lambda entry: int(entry["rank"]))  # the other one is the likeliest
+    own = entries[0]  # vLLM names the token itself, then the likeliest ones
     text = own.get("decoded_token")
-    return _Token(text if isinstance(text, str) else "", _number(own.get("logprob")), own["rank"] == 1)
+    best = _falling(entry.get("logprob") for entry in entries)
+    return _Token(text if isinstance(text, str) else "", number(own.get("logprob")), best[:TOP])
 
 
-def _number(value: Any) -> float | None:
+def number(value: Any) -> float | None:
     """A log-probability: None for null, at least `LOWEST`. Raises `GarbledError` for anything else."""
     if value is None:
         return None

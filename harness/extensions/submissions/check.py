@@ -6,12 +6,12 @@ Levels, each with its reasons:
 - consistent: spec, prompts and code are those that are here; every prompt, rendered again, is the one that was asked;
   every reply, read again, gives the recorded move; every episode, graded again, gives the stated scores. Whoever can
   run this program can invent such a run with invented replies.
-- asked again: some of the calls, drawn at random, were answered again with the same texts.
+- asked again: some of the calls, drawn at random, were asked again: at temperature 0 the same texts came back, above it
+  the recorded replies are as likely as what the model says.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import tempfile
 import time
@@ -22,23 +22,22 @@ from typing import Any, Final, Literal
 
 from harness import __version__, storage
 from harness.api import Engine, Move
-from harness.api.errors import DataError, EngineError
+from harness.api.errors import DataError
 from harness.config import resolve
 from harness.config.plan import Plan, prepare, survey
 from harness.config.project import Project
 from harness.engines.call_keys import engine_facts
-from harness.engines.gate import Gate
 from harness.evaluation.load_run import load_unscored
 from harness.evaluation.run import Run
 from harness.evaluation.stages import execute, finish
 from harness.runtime import run_json
 from harness.runtime.options import Options
 from harness.runtime.run_schema import check_journals, ended_by_rule
-from harness.runtime.session import session
 from harness.runtime.sources import changed, changed_files, code
 from harness.storage import finished_episodes
 from harness.tables import EpisodeScore, load_scores
 
+from .ask_again import ask_again
 from .ended_run import leave_out_others, not_counted, other_end, rule_of
 from .recorded_run import CallCounts, ComparingEngine, turn_id
 from .suspicions import suspicions
@@ -49,9 +48,6 @@ _DIGEST: Final = 12
 """Characters of a digest that a line shows."""
 _NAMED: Final = 3
 """How many episodes, calls or files a line names."""
-_LEAST_AGREEMENT: Final = 0.9
-"""The share of calls asked again, at temperature 0, whose texts must be equal: engines differ in the last bit between
-batches, which now and then changes a token."""
 
 
 @dataclass
@@ -277,52 +273,16 @@ def _confirmed(claimed: Run, counts: Sequence[CallCounts]) -> Iterator[str]:
 
 
 def _ask_again(verdict: Verification, model: Engine, recorded: ComparingEngine, claimed: Run) -> None:
-    """Ask some of the calls again, and say how many have the same answer."""
-    facts = engine_facts(model, location=False)
-    stated = (claimed.meta.get("identity") or {}).get("engine") or {}
-    if fields := [name for name in {*facts, *stated} if facts.get(name) != stated.get(name)]:
-        verdict.remarks.append(f"the engine that was asked is not the one of the run: {_some(sorted(fields))} differ")
-    sample = recorded.counts.sample
-
-    async def ask() -> list[bool | None]:
-        gate = Gate(model, 8, 1.0)
-        await gate.start()
-        try:
-            answers = await asyncio.gather(*(gate.complete(request) for request, _ in sample), return_exceptions=True)
-        finally:
-            await gate.close()
-        for answer in answers:
-            if isinstance(answer, BaseException) and not isinstance(answer, EngineError):
-                raise answer
-        return [
-            None if isinstance(answer, BaseException) else _answer(answer) == _answer(was)
-            for answer, (_, was) in zip(answers, sample, strict=True)
-        ]
-
-    with session() as one:
-        results = one.run(ask())
-    same, failed = results.count(True), results.count(None)
-    if other := [request.id for (request, _), equal in zip(sample, results, strict=True) if equal is False]:
-        verdict.remarks.append(f"another answer than before: {_some(other)}")
-    line = f"{same} of {len(results)} calls, asked again, have the same answer"
-    if failed:
-        line += f"; {failed} failed"
-    greedy = all(request.sampling.get("temperature") == 0 for request, _ in sample)
-    if not greedy:
-        verdict.remarks.append(f"{line}: at a temperature above 0 other texts say nothing")
-    elif sample and same >= _LEAST_AGREEMENT * len(results):
-        verdict.confirmed.append(line)
-        if verdict.level == CONSISTENT:
-            verdict.level = ASKED_AGAIN
-    else:
+    """Ask some of the calls again, and judge by their answers."""
+    stated = (claimed.meta.get("identity") or {}).get("engine")
+    found = ask_again(model, stated if isinstance(stated, Mapping) else {}, recorded.counts.sample)
+    verdict.confirmed += found.holds
+    verdict.differences += found.differs
+    verdict.remarks += found.notes
+    if found.differs:
         verdict.level = CLAIMED
-        verdict.differences.append(f"{line}; at temperature 0 at least {_LEAST_AGREEMENT:.0%} should")
-
-
-def _answer(completion: Any) -> str:
-    return _text(
-        [completion.text, completion.likelihoods, [call.get("arguments") for call in completion.tool_calls or ()]]
-    )
+    elif found.enough and verdict.level == CONSISTENT:
+        verdict.level = ASKED_AGAIN
 
 
 # ------------------------------------------------------------------------------------ comparing

@@ -108,7 +108,7 @@ class ComparingEngine(Engine, CallsTools, ContinuesText):
             if place >= self._size:
                 return
             self.counts.sample.pop(place)
-        self.counts.sample.append((replace(request, thread=_copied(request.thread)), answer))
+        self.counts.sample.append((replace(request, thread=copied(request.thread)), answer))
 
 
 def turn_id(episode: str, agent: str, index: int) -> str:
@@ -116,7 +116,8 @@ def turn_id(episode: str, agent: str, index: int) -> str:
     return f"{episode}/{agent}/{index}"
 
 
-def _copied(thread: Thread) -> Thread:
+def copied(thread: Thread) -> Thread:
+    """The thread as it is now, without what engines know of it."""
     copy = Thread(chat=thread.chat, verbatim=thread.verbatim)
     copy.messages = [*thread.messages]
     return copy

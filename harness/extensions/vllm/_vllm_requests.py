@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import itertools
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from harness.api import Completion, Request, Thread
+from harness.api import Request, Thread
 from harness.api.errors import RequestError
 from harness.engines.sampling import normalize
-from harness.engines.text_tokens import Pair
-
-
-class Score(NamedTuple):
-    """The log-likelihood of a text behind its context, and the prompt that it took."""
-
-    logprob: float
-    is_greedy: bool
-    tokens: int
-    cached_tokens: int
+from harness.extensions.vllm._vllm_scoring import scoring
 
 
 def as_written(request: Request, text: str, eos: str) -> str:
@@ -71,22 +59,6 @@ def _stops(words: dict[str, Any], eos: str) -> list[str]:
     return stops if not eos or eos in stops else [*stops, eos]
 
 
-def scoring(fresh: bool = False) -> Any:
-    """SamplingParams that score a prompt; `fresh`: without reading the prefix cache."""
-    from vllm.sampling_params import RequestOutputKind, SamplingParams
-
-    return SamplingParams(
-        temperature=0.0,
-        max_tokens=1,  # vLLM generates one at least
-        prompt_logprobs=1,  # the token's own and the likeliest one's
-        detokenize=False,
-        flat_logprobs=True,
-        skip_reading_prefix_cache=fresh,
-        output_kind=RequestOutputKind.FINAL_ONLY,
-        skip_clone=True,
-    )
-
-
 def try_request() -> None:
     """Make what requests are sent with: a version of vLLM that lacks it fails now, before it loads the model."""
     from vllm.inputs import tokens_input
@@ -95,50 +67,3 @@ def try_request() -> None:
     tokens_input([0])
     generating(Request("a try", Thread(), {}, 0), 1, "", logprobs=True)
     scoring()
-
-
-def likelihood(output: Any, ids: Sequence[int]) -> tuple[float, bool] | None:
-    """(log-likelihood, is_greedy) of the last tokens of a prompt, which are `ids`.
-
-    None if vLLM has not computed one of them: it took it from its prefix cache, which holds no logits. What it then
-    gives for it, if anything, is left over in memory.
-    """
-    cached = getattr(output, "num_cached_tokens", None) or 0
-    logprobs = output.prompt_logprobs
-    if cached >= len(output.prompt_token_ids) - len(ids) or logprobs is None or len(logprobs.start_indices) <= len(ids):
-        return None
-    values: list[float] = []
-    greedy = True
-    # From the end: vLLM's newer runner gives no rows for cached tokens.
-    for at, token in zip(range(-len(ids), 0), ids, strict=True):
-        first = logprobs.start_indices[at]
-        own, best = logprobs.logprobs[first], logprobs.logprobs[first + 1]
-        if logprobs.token_ids[first] != token:
-            return None
-        values.append(own)
-        greedy = greedy and own >= best
-    return sum(values), greedy
-
-
-async def score_all(texts: Sequence[Sequence[Pair]], score: Callable[[Pair], Awaitable[Score]]) -> Completion:
-    """The log-likelihoods of texts, each the sum over its pairs; all are scored at once, so that they share prefixes.
-
-    Raises what `score` raises first.
-    """
-    results = await asyncio.gather(*(score(pair) for pairs in texts for pair in pairs), return_exceptions=True)
-    scores: list[Score] = []
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-        scores.append(result)
-    values, each = [], iter(scores)
-    for pairs in texts:
-        parts = list(itertools.islice(each, len(pairs)))
-        values.append([sum(part.logprob for part in parts), all(part.is_greedy for part in parts)])
-    return Completion(
-        text="",
-        input_tokens=sum(score.tokens for score in scores),
-        output_tokens=0,
-        cached_tokens=sum(score.cached_tokens for score in scores),
-        likelihoods=values,
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import gc
 import logging
 import os
@@ -11,35 +10,25 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import field, fields, replace
+from dataclasses import field, fields
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Range, Request, StaysUp, Thread, plugin
+from harness.api import CallsTools, Completion, ContinuesText, Facts, Range, Request, StaysUp, Thread, plugin
 from harness.api.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
 from harness.engines.chat_tokens import ChatTokens, Prompt, count_tokens, template_of, tokenizer_facts
 from harness.engines.child_reaper import ChildReaper
 from harness.engines.engine_output import Output, one_line
 from harness.engines.gate import is_cancelled
-from harness.engines.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.engines.priority import PriorityGate
 from harness.engines.sampling import normalize
-from harness.engines.text_tokens import Pair
 from harness.extensions.vllm import _vllm_cpu, _vllm_version
 from harness.extensions.vllm._vllm_code import ModelCode
 from harness.extensions.vllm._vllm_failures import advice, killed_process, not_a_model
 from harness.extensions.vllm._vllm_reasoning import vllm_parser
-from harness.extensions.vllm._vllm_requests import (
-    Score,
-    as_written,
-    generating,
-    likelihood,
-    score_all,
-    scoring,
-    tokens_of,
-    try_request,
-)
+from harness.extensions.vllm._vllm_requests import as_written, generating, tokens_of, try_request
+from harness.extensions.vllm._vllm_scoring import VLLMScoring
 from harness.extensions.vllm._vllm_tools import THOUGHT_FIELDS, ReadCalls, call_reader
 from harness.extensions.vllm._vllm_weights import UpdatesWeights
 from harness.extensions.vllm.background import in_background
@@ -51,7 +40,7 @@ _engines = count()
 
 
 @plugin
-class VLLM(UpdatesWeights, Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, StaysUp):
+class VLLM(UpdatesWeights, VLLMScoring, CallsTools, ContinuesText, ModelCode, StaysUp):
     """vLLM's asynchronous engine in this process, fed with token ids.
 
     Args:
@@ -363,37 +352,6 @@ class VLLM(UpdatesWeights, Engine, CallsTools, ComputesLikelihoods, ContinuesTex
             provider_fields=thought and {"model": self.model, "message": thought},
             **(tokens_of(output, self.return_logprobs) if self.return_token_ids or self.return_logprobs else {}),
         )
-
-    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
-        """Score texts behind their contexts; each is a prompt, and those of a context share it in the prefix cache.
-
-        Raises:
-            ContextLengthError: if a text does not fit into the context window.
-            RefusedError, RequestError, EngineFatalError, SetupError: as `complete`.
-        """
-        if self._engine is None:
-            raise EngineFatalError("the engine is not started, or closed")
-        start = time.perf_counter()
-        texts: list[list[Pair]] = self._chat.pairs(request, self._limit)
-        self._counts["requests"] += 1
-        answer = await score_all(texts, lambda pair: self._score(request, pair))
-        return replace(answer, latency=time.perf_counter() - start)
-
-    async def _score(self, request: LikelihoodRequest, pair: Pair) -> Score:
-        context, text = pair
-        if not text:
-            return Score(0.0, True, 0, 0)
-        self._counts["scored_texts"] += 1
-        ids = [*context, *text]
-        output = await self._generate(request, ids, scoring)
-        # Where the prefix cache held more than the context nothing was computed there: once more without it.
-        found = likelihood(output, text)
-        if found is None:
-            output = await self._generate(request, ids, functools.partial(scoring, fresh=True))
-            found = likelihood(output, text)
-        if found is None:
-            raise RequestError("vLLM gave no log-likelihoods of the prompt's last tokens")
-        return Score(*found, len(ids), getattr(output, "num_cached_tokens", None) or 0)
 
     def count_tokens(self, text: str) -> int | None:
         """By the model's own tokenizer, even while the engine is not started."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.extensions.vllm._vllm_requests import likelihood
+from harness.extensions.vllm._vllm_scoring import likelihood
 
 CONTEXT, TEXT = [1, 2, 3, 4], [7, 8]
 
