@@ -12,7 +12,7 @@ from harness.api import Ability, Completion, Engine, Facts, Request
 from harness.api.errors import EngineFatalError
 
 TOP: Final = 20
-"""How many of the likeliest tokens are asked for: as many as vLLM and OpenAI's API give at most by default."""
+"""How many of the likeliest tokens are asked for: as many as most servers give at most by default."""
 
 
 @dataclass(frozen=True, slots=True)
