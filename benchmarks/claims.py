@@ -34,8 +34,8 @@ from harness.extensions.submissions.likelihood_test import (  # noqa: E402
     GRID,
     POWERS,
     Fresh,
-    Reply,
     Result,
+    ScoredReply,
     compare,
     of_run,
     step_of,
@@ -139,7 +139,7 @@ async def collected(engine: Engine, sampling: dict[str, Any], honest: int, other
 class Pool:
     """Replies of one origin as arrays, so that many runs can be drawn from them in little time."""
 
-    def __init__(self, replies: Sequence[Reply]) -> None:
+    def __init__(self, replies: Sequence[ScoredReply]) -> None:
         self.replies = replies
         places = [one for reply in replies for one in reply.places]
         self.starts = numpy.cumsum([0, *(len(reply.places) for reply in replies)])[:-1]
@@ -152,7 +152,8 @@ class Pool:
 
     def ratios(self, which: numpy.ndarray) -> numpy.ndarray:
         """`Fresh.ratios` of some of the replies."""
-        return (1 + self.found[which].sum(0)) / (1 + self.has[which].sum(0))
+        found: numpy.ndarray = (1 + self.found[which].sum(0)) / (1 + self.has[which].sum(0))
+        return found
 
     def evidence(self, ratios: numpy.ndarray) -> numpy.ndarray:
         """`Fresh.evidence` of each reply."""
@@ -160,7 +161,8 @@ class Pool:
         powers = numpy.array(POWERS)
         terms = numpy.log(powers) + (powers - 1) * shares[:, None] - self.expected
         sums = numpy.add.reduceat(terms, self.starts, axis=0)
-        return logsumexp(sums, axis=1) - numpy.log(len(powers))
+        found: numpy.ndarray = logsumexp(sums, axis=1) - numpy.log(len(powers))
+        return found
 
 
 def simulated(data: dict[str, Any], runs: int, calls: int, fabricated: int, length: int | None) -> list[dict[str, Any]]:
@@ -173,7 +175,7 @@ def simulated(data: dict[str, Any], runs: int, calls: int, fabricated: int, leng
     """
     temperature, rng = data["sampling"]["temperature"], numpy.random.default_rng(2)
     pools = {
-        kind: Pool([Reply.of(one["rows"][:length], temperature) for one in rows if one["rows"]])
+        kind: Pool([ScoredReply.of(one["rows"][:length], temperature) for one in rows if one["rows"]])
         for kind, rows in data["kinds"].items()
     }
     honest = pools["honest"]

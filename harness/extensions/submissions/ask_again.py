@@ -19,7 +19,7 @@ from harness.engines.reply_likelihoods import ReplyLikelihoodRequest, ScoresRepl
 from harness.engines.sampling import normalize
 from harness.runtime.session import session
 
-from .likelihood_test import ENOUGH, LEAST_REPLIES, SHORT, Reply, compare
+from .likelihood_test import ENOUGH, LEAST_REPLIES, SHORT, ScoredReply, compare
 from .recorded_run import copied
 
 _WIDTH: Final = 8
@@ -200,7 +200,8 @@ def _compare_likelihoods(
         line = f"{short} of {len(calls)} replies are too short to tell, of fewer than {SHORT} tokens"
         found.notes.append(f"{line}: another's are found if the model hardly ever gives them")
     tested = [
-        (call, Reply.of(old or (), call.temperature), Reply.of(new or (), call.temperature)) for call, old, new in pairs
+        (call, ScoredReply.of(old or (), call.temperature), ScoredReply.of(new or (), call.temperature))
+        for call, old, new in pairs
     ]
     if len(tested) < LEAST_REPLIES:
         found.notes.append(f"{len(tested)} replies could be compared by likelihood: too few to say anything")

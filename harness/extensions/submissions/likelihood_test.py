@@ -102,13 +102,13 @@ def place(row: Sequence[float], temperature: float) -> Place:
 
 
 @dataclass(frozen=True)
-class Reply:
+class ScoredReply:
     """A reply's tokens in their places."""
 
     places: tuple[Place, ...]
 
     @classmethod
-    def of(cls, rows: Rows, temperature: float) -> Reply:
+    def of(cls, rows: Rows, temperature: float) -> ScoredReply:
         """The reply of which an engine gives these rows."""
         return cls(tuple(place(row, temperature) for row in rows if len(row) > 1))
 
@@ -121,7 +121,7 @@ class Fresh:
         ratios: the factor for each of them.
     """
 
-    def __init__(self, replies: Iterable[Reply]) -> None:
+    def __init__(self, replies: Iterable[ScoredReply]) -> None:
         found, jumps, below = [0.0] * len(GRID), [0.0] * len(GRID), [0] * len(GRID)
         for one in chain.from_iterable(reply.places for reply in replies):
             found[step_of(one.tail)] += 1
@@ -140,7 +140,7 @@ class Fresh:
         """The probability of so small a tail, above 0."""
         return min(max(tail, GRID[0]) * self.ratios[step_of(tail)], 1.0)
 
-    def evidence(self, reply: Reply) -> float:
+    def evidence(self, reply: ScoredReply) -> float:
         """The logarithm of a reply's evidence."""
         sums = [0.0] * len(POWERS)
         for one in reply.places:
@@ -175,7 +175,7 @@ class Result:
         return self.fits and self.evidence - max(self.control, 0.0) >= math.log(ENOUGH)
 
 
-def compare(recorded: Sequence[Reply], fresh: Sequence[Reply]) -> Result:
+def compare(recorded: Sequence[ScoredReply], fresh: Sequence[ScoredReply]) -> Result:
     """Test recorded replies against fresh ones to the same prompts."""
     halves = fresh[::2], fresh[1::2]
     control = [Fresh(halves[1 - i]).evidence(reply) for i in (0, 1) for reply in halves[i]]

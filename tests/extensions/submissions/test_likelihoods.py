@@ -20,7 +20,7 @@ from harness.api import Completion, Engine, Request
 from harness.config.project import find
 from harness.engines.reply_likelihoods import TOP, ReplyLikelihoodRequest, ScoresReplies
 from harness.extensions.submissions.check import ASKED_AGAIN, CLAIMED, CONSISTENT, Verification, verify
-from harness.extensions.submissions.likelihood_test import Reply, compare, of_run
+from harness.extensions.submissions.likelihood_test import ScoredReply, compare, of_run
 
 SPEC: dict[str, Any] = {
     "name": "open",
@@ -164,7 +164,7 @@ def test_evidence_of_a_run_is_that_of_a_mixture(replies: list[float]) -> None:
 @given(st.lists(st.lists(st.floats(-30, 0), min_size=2, max_size=21), min_size=1, max_size=5), st.floats(0.1, 3))
 def test_any_likelihoods_of_a_server_give_finite_evidence(values: list[list[float]], temperature: float) -> None:
     scored = [[row[0], *sorted(row[1:], reverse=True)] for row in values]
-    reply = Reply.of(scored, temperature)
+    reply = ScoredReply.of(scored, temperature)
     result = compare([reply] * 3, [reply] * 4)
     assert all(map(math.isfinite, (result.evidence, result.control, *result.replies)))
 
@@ -174,10 +174,10 @@ def test_honest_runs_are_rarely_rejected_and_one_percent_of_other_replies_is_fou
     """Drawn from the model of this file: 20 runs of 300 calls, and 20 with 3 replies of another author."""
     rng = random.Random(3)
 
-    def reply(words: list[int]) -> Reply:
-        return Reply.of(rows(words), 1.0)
+    def reply(words: list[int]) -> ScoredReply:
+        return ScoredReply.of(rows(words), 1.0)
 
-    def honest() -> Reply:
+    def honest() -> ScoredReply:
         return reply([0, *(int(word[1:]) for word in said(rng, 12, 1.0).split())])
 
     pool = [honest() for _ in range(900)]
