@@ -152,7 +152,8 @@ class Pool:
 
     def ratios(self, which: numpy.ndarray) -> numpy.ndarray:
         """`Fresh.ratios` of some of the replies."""
-        return (1 + self.found[which].sum(0)) / (1 + self.has[which].sum(0))
+        found: numpy.ndarray = (1 + self.found[which].sum(0)) / (1 + self.has[which].sum(0))
+        return found
 
     def evidence(self, ratios: numpy.ndarray) -> numpy.ndarray:
         """`Fresh.evidence` of each reply."""
@@ -160,7 +161,8 @@ class Pool:
         powers = numpy.array(POWERS)
         terms = numpy.log(powers) + (powers - 1) * shares[:, None] - self.expected
         sums = numpy.add.reduceat(terms, self.starts, axis=0)
-        return logsumexp(sums, axis=1) - numpy.log(len(powers))
+        found: numpy.ndarray = logsumexp(sums, axis=1) - numpy.log(len(powers))
+        return found
 
 
 def simulated(data: dict[str, Any], runs: int, calls: int, fabricated: int, length: int | None) -> list[dict[str, Any]]:

@@ -51,7 +51,7 @@ def step_of(tail: float) -> int:
     return min(bisect_left(GRID, tail * (1 - _SAME)), len(GRID) - 1)
 
 
-class TokenTail(NamedTuple):
+class TokenPlace(NamedTuple):
     """A token in its place.
 
     Attributes:
@@ -66,7 +66,7 @@ class TokenTail(NamedTuple):
     expected: tuple[float, ...]
 
 
-def place(row: Sequence[float], temperature: float) -> TokenTail:
+def place(row: Sequence[float], temperature: float) -> TokenPlace:
     """Where a token stands among those that the model at this temperature could have given."""
     own, *best = row
     rest = max(1 - math.fsum(map(math.exp, best)), _LEAST)
@@ -98,14 +98,14 @@ def place(row: Sequence[float], temperature: float) -> TokenTail:
     jumps: dict[int, float] = {}
     for before, one in zip((0.0, *rising), rising, strict=False):
         jumps[step_of(one)] = jumps.get(step_of(one), 0.0) + one - before
-    return TokenTail(tail, tuple(jumps.items()), expected)
+    return TokenPlace(tail, tuple(jumps.items()), expected)
 
 
 @dataclass(frozen=True)
 class ScoredReply:
     """A reply's tokens in their places."""
 
-    places: tuple[TokenTail, ...]
+    places: tuple[TokenPlace, ...]
 
     @classmethod
     def of(cls, rows: Rows, temperature: float) -> ScoredReply:
