@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 import torch
 from model import Decoder, Words
@@ -17,26 +18,31 @@ Example = tuple[str, str]
 """A prompt's last message, and the reply."""
 
 
-def scripted(env: TrainingEnv, expressions: Iterable[str], seed: int = 0) -> Callable[[list[PendingTurn]], list[str]]:
-    """Writes what policies do: each agent of each episode follows one of them, drawn by the seed."""
+def scripted(env: TrainingEnv, act: Callable[[PendingTurn], str]) -> Callable[[list[PendingTurn]], list[str]]:
+    """Writes what policies do. `act`: a turn → the expression of the policy that plays it."""
     at = Place(None)
-    policies: list[Policy] = [
-        make(*parts_of("policies", {"use": "expression", "act": act}, env.plan.project, lambda *_: at), lambda *_: at)
-        for act in expressions
-    ]
+
+    @functools.cache
+    def policy(expression: str) -> Policy:
+        reference = {"use": "expression", "act": expression}
+        made: Policy = make(*parts_of("policies", reference, env.plan.project, lambda *_: at), lambda *_: at)
+        return made
 
     def reply(turn: PendingTurn) -> str:
-        policy = random.Random(f"{seed} {turn.episode} {turn.agent}").choice(policies)
         asked = Turn(turn.agent, turn.turn, turn.observation, turn.reply, turn.context)
-        return turn.reply.written(policy.choose(asked, random.Random(turn.seed)))
+        return turn.reply.written(policy(act(turn)).choose(asked, random.Random(turn.seed)))
 
     return lambda turns: [reply(turn) for turn in turns]
 
 
-def examples(env: TrainingEnv, expressions: Iterable[str], episodes: int, seed: int = 0) -> list[Example]:
-    """What policies wrote in about so many episodes of an environment."""
+def examples(env: TrainingEnv, teachers: Sequence[str], episodes: int) -> list[Example]:
+    """What scripted policies wrote in about so many episodes; each agent of an episode follows one of them."""
+
+    def drawn(turn: PendingTurn) -> str:
+        return random.Random(f"{turn.episode} {turn.agent}").choice(teachers)
+
     tasks = env.tasks[:episodes]
-    rollouts = env.batched(scripted(env, expressions, seed), tasks, max(1, episodes // len(tasks)))
+    rollouts = env.batched(scripted(env, drawn), tasks, max(1, episodes // len(tasks)))
     return [
         (one.messages[step.message - 1]["content"], one.messages[step.message]["content"])
         for rollout in rollouts

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.config.plan import case_digest
 from harness.config.project import Project, find
-from harness.extensions.training import EnvTask, TrainingEnv
+from harness.extensions.training import EnvTask, PendingTurn, TrainingEnv
 
 HERE = Path(__file__).resolve().parent
 TASKS = ("ring", "maximum", "dilemma", "table")
@@ -56,11 +56,12 @@ _BEST = {
 }
 
 
-def ceiling(task: EnvTask) -> str:
-    """The policy that marks the ceiling of a task; in the dilemma it knows the partner's kind."""
-    if task.condition.task.name == "dilemma":
-        return _BEST["repeats"] if task.condition.labels["partner"] in ("repeats", "grim", "wary") else "'KEEP'"
-    return _BEST[""]
+def ceiling(task: str, turn: PendingTurn) -> str:
+    """What marks the ceiling of a task; in the dilemma it knows the partner's kind."""
+    if task != "dilemma":
+        return _BEST[task]
+    repeats = turn.episode.split("/")[0].removeprefix("partner=") in ("repeats", "grim", "wary")
+    return _BEST["repeats"] if repeats else "'KEEP'"
 
 
 def rewards(task: str, kind: str) -> dict[str, Any]:
@@ -74,9 +75,7 @@ def rewards(task: str, kind: str) -> dict[str, Any]:
 
 TRANSFER: dict[str, tuple[str, list[str]]] = {
     "ring of 6": ("ring", ["matrix.size=[{name: 6, agents: 6, rounds: 4}]"]),
-    "ring of 8": ("ring", ["matrix.size=[{name: 8, agents: 8, rounds: 5}]"]),
     "maximum of 6": ("maximum", ["matrix.size=[{name: 6, agents: 6, rounds: 4}]"]),
-    "maximum of 8": ("maximum", ["matrix.size=[{name: 8, agents: 8, rounds: 5}]"]),
     "table of 4": ("table", ["matrix.size=[{name: 4, agents: 4}]"]),
     "table of 5": ("table", ["matrix.size=[{name: 5, agents: 5}]"]),
     "ring with a majority voter": ("ring", [f'matrix.partner=[{{name: majority, seats: [Agent-2], act: "{_MAJORITY}"}}]']),
