@@ -51,12 +51,16 @@ def examples(env: TrainingEnv, teachers: Sequence[str], episodes: int) -> list[E
     ]
 
 
-def imitate(decoder: Decoder, words: Words, data: list[Example], steps: int, seed: int, batch: int = 128) -> list[float]:
+def imitate(
+    decoder: Decoder, words: Words, data: list[Example], steps: int, seed: int, batch: int = 128
+) -> list[float]:
     """Train on the examples. Returns the mean loss of each step, in nats a token."""
     chance = random.Random(seed)
     pairs = [(tuple(words.prompt([{"content": asked}])), (*words.encode(reply), words.end)) for asked, reply in data]
     optimizer = torch.optim.AdamW(decoder.parameters(), lr=3e-3, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1, (step + 1) / 20) * (1 - 0.9 * step / steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min(1, (step + 1) / 20) * (1 - 0.9 * step / steps)
+    )
     losses = []
     for _ in range(steps):
         drawn = Counter(chance.choices(pairs, k=batch))

@@ -42,7 +42,9 @@ class Block(nn.Module):
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
-    def forward(self, x: Tensor, mask: Tensor, past: tuple[Tensor, Tensor] | None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def forward(
+        self, x: Tensor, mask: Tensor, past: tuple[Tensor, Tensor] | None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         batch, length, width = x.shape
         q, k, v = self.qkv(self.norm1(x)).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         if past is not None:
@@ -69,7 +71,9 @@ class Decoder(nn.Module):
         for table in (self.token, self.place):
             nn.init.normal_(table.weight, std=0.3)
 
-    def _run(self, ids: Tensor, places: Tensor, mask: Tensor, past: list[tuple[Tensor, Tensor]] | None) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+    def _run(
+        self, ids: Tensor, places: Tensor, mask: Tensor, past: list[tuple[Tensor, Tensor]] | None
+    ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
         x, kept = self.token(ids) + self.place(places), []
         for at, block in enumerate(self.blocks):
             x, own = block(x, mask, None if past is None else past[at])
@@ -106,7 +110,9 @@ class Decoder(nn.Module):
         pads = torch.tensor([width - len(prompt) for prompt in unique])
         ids = torch.tensor([[Words.pad] * (width - len(prompt)) + [*prompt] for prompt in unique])
         columns = torch.arange(width)
-        seen = (columns >= pads[:, None])[:, None, :] & (columns[:, None] >= columns) | torch.eye(width, dtype=torch.bool)
+        seen = (columns >= pads[:, None])[:, None, :] & (columns[:, None] >= columns) | torch.eye(
+            width, dtype=torch.bool
+        )
         x, past = self._run(ids, (columns - pads[:, None]).clamp(min=0), seen[:, None], None)
         which = torch.tensor([unique[tuple(prompt)] for prompt in prompts])
         pads, past = pads[which], [(k[which], v[which]) for k, v in past]

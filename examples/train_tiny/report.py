@@ -67,7 +67,10 @@ def table(results: Mapping[str, Any]) -> str:
     heads = ["floor", "imitation", "team", "agent", "credit", "ceiling"]
     lines += ["", *_rows(["never trained on", *heads], rows)]
     cross = results["cross_play"]
-    rows = [[f"{task} with another seed's decoder", *(shown(cross[kind][task]["score"]) for kind in NAMES)] for task in cross["team"]]
+    rows = [
+        [f"{task} with another seed's decoder", *(shown(cross[kind][task]["score"]) for kind in NAMES)]
+        for task in cross["team"]
+    ]
     lines += ["", *_rows(["cross-play", "team", "agent", "credit"], rows)]
     return "\n".join(lines) + "\n"
 
@@ -83,14 +86,27 @@ def curves(results: Mapping[str, Any], file: Path) -> None:
     figure, panels = pyplot.subplots(1, len(TASKS), figsize=(9, 2.6), sharey=True, layout="constrained")
     for panel, task in zip(panels, TASKS, strict=True):
         for at, (kind, name) in enumerate(NAMES.items()):
-            points = [[seed["curves"][kind][step] for seed in results["seeds"]] for step in range(len(results["seeds"][0]["curves"][kind]))]
+            points = [
+                [seed["curves"][kind][step] for seed in results["seeds"]]
+                for step in range(len(results["seeds"][0]["curves"][kind]))
+            ]
             x = [point[0]["update"] for point in points]
-            means, halves = zip(*(interval([one["held_out"][task]["score"] for one in point]) for point in points), strict=True)
+            means, halves = zip(
+                *(interval([one["held_out"][task]["score"] for one in point]) for point in points), strict=True
+            )
             panel.plot(x, means, color=f"C{at}", label=name, marker=".", markersize=4)
-            low, high = ([max(0, m - h) for m, h in zip(means, halves, strict=True)], [min(1, m + h) for m, h in zip(means, halves, strict=True)])
+            low, high = (
+                [max(0, m - h) for m, h in zip(means, halves, strict=True)],
+                [min(1, m + h) for m, h in zip(means, halves, strict=True)],
+            )
             panel.fill_between(x, low, high, color=f"C{at}", alpha=0.15, linewidth=0)
         for marks in ("floor", "ceiling"):
-            panel.axhline(results[marks]["held_out"][task]["score"], color="gray", linestyle=":" if marks == "floor" else "--", linewidth=0.8)
+            panel.axhline(
+                results[marks]["held_out"][task]["score"],
+                color="gray",
+                linestyle=":" if marks == "floor" else "--",
+                linewidth=0.8,
+            )
         panel.set(title=task, xlabel="updates", ylim=(0, 1.02))
     panels[0].set_ylabel("score on held-out cases")
     panels[0].legend(loc="lower right", frameon=False)

@@ -49,9 +49,9 @@ _REFERENCES = {
 _BEST = {
     "ring": TEACHERS["ring"][0],
     "maximum": TEACHERS["maximum"][2],
-    "table": "'WAIT' if view.state == 'EATING' "
-    "else 'LEFT' if view.left == 'FREE' and (view.seat == 'OTHER' or view.right == 'OWN') "
-    "else 'RIGHT' if view.right == 'FREE' and (view.seat == 'FIRST' or view.left == 'OWN') else 'WAIT'",
+    "table": "'RIGHT' if view.seat == 'FIRST' and view.right == 'FREE' else 'LEFT' if view.seat == 'OTHER' and view.left == 'FREE' "
+    "else 'LEFT' if view.left == 'FREE' and view.right == 'OWN' else 'RIGHT' if view.right == 'FREE' and view.left == 'OWN' "
+    "else 'RELEASE' if [view.seat, view.left, view.right] in [['FIRST', 'OWN', 'TAKEN'], ['OTHER', 'TAKEN', 'OWN']] else 'WAIT'",
     "repeats": "'KEEP' if view.left == 1 else 'SHARE'",
 }
 
@@ -78,19 +78,29 @@ TRANSFER: dict[str, tuple[str, list[str]]] = {
     "maximum of 6": ("maximum", ["matrix.size=[{name: 6, agents: 6, rounds: 4}]"]),
     "table of 4": ("table", ["matrix.size=[{name: 4, agents: 4}]"]),
     "table of 5": ("table", ["matrix.size=[{name: 5, agents: 5}]"]),
-    "ring with a majority voter": ("ring", [f'matrix.partner=[{{name: majority, seats: [Agent-2], act: "{_MAJORITY}"}}]']),
-    "maximum with a stubborn partner": ("maximum", ["matrix.partner=[{name: stubborn, seats: [Agent-2], act: view.own}]"]),
+    "ring with a majority voter": (
+        "ring",
+        [f'matrix.partner=[{{name: majority, seats: [Agent-2], act: "{_MAJORITY}"}}]'],
+    ),
+    "maximum with a stubborn partner": (
+        "maximum",
+        ["matrix.partner=[{name: stubborn, seats: [Agent-2], act: view.own}]"],
+    ),
     "table with a left-first partner": (
         "table",
         [f'matrix.partner=[{{name: left first, seats: [Agent-1], act: "{TEACHERS["table"][0]}"}}]'],
     ),
     "dilemma with a grim partner": (
         "dilemma",
-        ["matrix.partner=[{name: grim, act: \"'KEEP' if 'KEEP' in view.other else 'SHARE'\", best: \"'KEEP' if view.left == 1 else 'SHARE'\"}]"],
+        [
+            "matrix.partner=[{name: grim, act: \"'KEEP' if 'KEEP' in view.other else 'SHARE'\", best: \"'KEEP' if view.left == 1 else 'SHARE'\"}]"
+        ],
     ),
     "dilemma with a wary partner": (
         "dilemma",
-        ["matrix.partner=[{name: wary, act: \"view.other[-1] if view.other else 'KEEP'\", best: \"'KEEP' if view.left == 1 else 'SHARE'\"}]"],
+        [
+            "matrix.partner=[{name: wary, act: \"view.other[-1] if view.other else 'KEEP'\", best: \"'KEEP' if view.left == 1 else 'SHARE'\"}]"
+        ],
     ),
     "dilemma with one who alternates": (
         "dilemma",
@@ -110,7 +120,9 @@ def environment(
     """The episodes of a task, with one kind of reward."""
     cases = cases or TRAINING_CASES[task]
     spec = {"extends": task, "name": task, "rewards": rewards(task, kind)}
-    return TrainingEnv(spec, project=project(), seed=seed, limit=cases, overrides=[f"task.instances={cases}", *overrides])
+    return TrainingEnv(
+        spec, project=project(), seed=seed, limit=cases, overrides=[f"task.instances={cases}", *overrides]
+    )
 
 
 def held_out(task: str, cases: int = 96, overrides: Iterable[str] = ()) -> tuple[TrainingEnv, list[EnvTask]]:

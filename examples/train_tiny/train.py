@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
-import io
 import json
 import multiprocessing
 import time
@@ -142,10 +141,10 @@ def cross_play(exam: Exam, seeds: Sequence[dict[str, Any]], folder: Path) -> dic
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=3, help="how many times everything is done from nothing (3)")
-    parser.add_argument("--updates", type=int, default=12, help="batches of reinforcement (12)")
+    parser.add_argument("--seeds", type=int, default=4, help="how many times everything is done from nothing (4)")
+    parser.add_argument("--updates", type=int, default=30, help="batches of reinforcement (30)")
     parser.add_argument("--steps", type=int, default=150, help="steps of imitation (150)")
-    parser.add_argument("--every", type=int, default=3, help="updates between two points of a curve (3)")
+    parser.add_argument("--every", type=int, default=5, help="updates between two points of a curve (5)")
     parser.add_argument("--processes", type=int, default=2, help="seeds that are trained at once (2)")
     parser.add_argument("--output", type=Path, default=Path("results/train_tiny"), help="the folder of the results")
     asked = parser.parse_args(argv)
@@ -157,7 +156,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             for seed in range(asked.seeds)
         ]
         exam = Exam()
-        floor = {"held_out": exam.take(_always("choice(options)")), "transfer": exam.take(_always("choice(options)"), transfer=True)}
+        floor = {
+            "held_out": exam.take(_always("choice(options)")),
+            "transfer": exam.take(_always("choice(options)"), transfer=True),
+        }
         best = {"held_out": exam.take(_best), "transfer": exam.take(_best, transfer=True)}
         seeds = [job.result() for job in jobs]
     results = {
