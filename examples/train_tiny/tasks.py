@@ -17,7 +17,8 @@ TRAINING_SEED, EVALUATION_SEED = 1, 2
 TRAINING_CASES = {"ring": 64, "maximum": 64, "dilemma": 8, "table": 16}
 """How many are drawn; of a dilemma, for each partner. Tasks with few different cases keep some for evaluation."""
 
-_ORDER = "'{0}' if '{0}' in [view.own, view.left, view.right] else '{1}' if '{1}' in [view.own, view.left, view.right] else '{2}'"
+_SEEN = "[view.own, view.left, view.right]"
+_ORDER = f"'{{0}}' if '{{0}}' in {_SEEN} else '{{1}}' if '{{1}}' in {_SEEN} else '{{2}}'"
 _MAJORITY = "view.left if view.left == view.right else view.own"
 TEACHERS = {
     "ring": [_ORDER.format("RED", "BLUE", "GREEN"), _ORDER.format("GREEN", "RED", "BLUE"), _MAJORITY, "view.own"],
@@ -49,9 +50,12 @@ _REFERENCES = {
 _BEST = {
     "ring": TEACHERS["ring"][0],
     "maximum": TEACHERS["maximum"][2],
-    "table": "'RIGHT' if view.seat == 'FIRST' and view.right == 'FREE' else 'LEFT' if view.seat == 'OTHER' and view.left == 'FREE' "
-    "else 'LEFT' if view.left == 'FREE' and view.right == 'OWN' else 'RIGHT' if view.right == 'FREE' and view.left == 'OWN' "
-    "else 'RELEASE' if [view.seat, view.left, view.right] in [['FIRST', 'OWN', 'TAKEN'], ['OTHER', 'TAKEN', 'OWN']] else 'WAIT'",
+    "table": "'RIGHT' if view.seat == 'FIRST' and view.right == 'FREE' "
+    "else 'LEFT' if view.seat == 'OTHER' and view.left == 'FREE' "
+    "else 'LEFT' if view.left == 'FREE' and view.right == 'OWN' "
+    "else 'RIGHT' if view.right == 'FREE' and view.left == 'OWN' "
+    "else 'RELEASE' if [view.seat, view.left, view.right] in [['FIRST', 'OWN', 'TAKEN'], ['OTHER', 'TAKEN', 'OWN']] "
+    "else 'WAIT'",
     "repeats": "'KEEP' if view.left == 1 else 'SHARE'",
 }
 
@@ -65,12 +69,16 @@ def ceiling(task: str, turn: PendingTurn) -> str:
 
 
 def rewards(task: str, kind: str) -> dict[str, Any]:
-    """`rewards:` of a spec for one of three kinds of reward: outcome of the team, of each agent, credit of each turn."""
+    """`rewards:` of a spec: the outcome of the team or of each agent, or the credit of each turn."""
     return {
         "team": {"team": "joint" if task == "dilemma" else "score"},
         "agent": {"agent": "returns"},
         "credit": {"turn": {"use": "credit", "by": {"use": "expression", "act": _REFERENCES[task]}, "of": "score"}},
     }[kind]
+
+
+def _partner(name: str, act: str) -> tuple[str, list[str]]:
+    return "dilemma", [f'matrix.partner=[{{name: {name}, act: "{act}", best: noop}}]']
 
 
 TRANSFER: dict[str, tuple[str, list[str]]] = {
@@ -90,22 +98,9 @@ TRANSFER: dict[str, tuple[str, list[str]]] = {
         "table",
         [f'matrix.partner=[{{name: left first, seats: [Agent-1], act: "{TEACHERS["table"][0]}"}}]'],
     ),
-    "dilemma with a grim partner": (
-        "dilemma",
-        [
-            "matrix.partner=[{name: grim, act: \"'KEEP' if 'KEEP' in view.other else 'SHARE'\", best: \"'KEEP' if view.left == 1 else 'SHARE'\"}]"
-        ],
-    ),
-    "dilemma with a wary partner": (
-        "dilemma",
-        [
-            "matrix.partner=[{name: wary, act: \"view.other[-1] if view.other else 'KEEP'\", best: \"'KEEP' if view.left == 1 else 'SHARE'\"}]"
-        ],
-    ),
-    "dilemma with one who alternates": (
-        "dilemma",
-        ["matrix.partner=[{name: alternates, act: \"'KEEP' if view.left % 2 else 'SHARE'\", best: \"'KEEP'\"}]"],
-    ),
+    "dilemma with a grim partner": _partner("grim", "'KEEP' if 'KEEP' in view.other else 'SHARE'"),
+    "dilemma with a wary partner": _partner("wary", "view.other[-1] if view.other else 'KEEP'"),
+    "dilemma with one who alternates": _partner("alternates", "'KEEP' if view.left % 2 else 'SHARE'"),
 }
 """Sizes and partners that no training episode has: name → its task and what changes in its spec."""
 
