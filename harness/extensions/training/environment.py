@@ -59,6 +59,7 @@ class TrainingEnv:
     Attributes:
         tasks: all that can be played.
         plan: the spec, as objects.
+        draws: numbers for `draw`, each new.
 
     Raises:
         UserError: for every mistake in the spec or the arguments, with its place; for a case of `holdout`, with which.
@@ -74,7 +75,7 @@ class TrainingEnv:
         limit: int | None = None,
         seed: int | None = None,
         repeats: int | None = None,
-        holdout: Iterable[Evaluation] = (),
+        holdout: Evaluation | Iterable[Evaluation] = (),
         project: Project | None = None,
         allow_code_execution: bool = False,
         sandbox: str = "process",
@@ -99,6 +100,7 @@ class TrainingEnv:
         for engine in self._frozen.values():
             engine.check()
         self.engines: dict[str, Gate] = {}
+        self.draws = itertools.count()
         self._starting = asyncio.Lock()
         self._session = Session()
 
@@ -139,12 +141,12 @@ class TrainingEnv:
         pool = self.league.pool
         return {a: pool[met[s.group.name]].seat(s) if s.group.name in met else s for a, s in seated.items()}
 
-    def meet(self, task: EnvTask, sample: int) -> dict[str, str]:
-        """Group → name of the opponent that is drawn for it, for the next play of this sample; the other samples of the
-        task meet the same one."""
+    def meet(self, task: EnvTask, draw: int | None) -> dict[str, str]:
+        """Group → name of the opponent that is drawn for it. `draw`: as of `rollout`."""
         if self.league is None:
             return {}
-        return dict.fromkeys(sorted(self._seating.pooled), self.league.meet(task.id, sample))
+        number = next(self.draws) if draw is None else draw
+        return dict.fromkeys(sorted(self._seating.pooled), self.league.meet(task.id, number))
 
     def record(self, rollout: Rollout) -> None:
         """Rate the opponents by a rollout."""
@@ -195,6 +197,7 @@ class TrainingEnv:
         *,
         timeout: float | None = None,
         decode: Callable[[Sequence[int]], str] | None = None,
+        draw: int | None = None,
     ) -> Rollout:
         """Play one episode.
 
@@ -207,12 +210,13 @@ class TrainingEnv:
                 policies and of other engines; the seeds of the learning agents differ.
             timeout: seconds that one reply may take. A plain function then runs in a thread.
             decode: token ids → text, to check that the trainer's token ids are its text.
+            draw: which draw of opponents from the pool: the samples of a group give the same one. None: a new one.
 
         Raises:
             TrainerError: the trainer returned something that is no reply.
             EngineFatalError: an engine that plays other agents died.
         """
-        met = self.meet(task, sample)
+        met = self.meet(task, draw)
         rollout = await self._play(task, generate, sample, met, timeout, decode)
         self.record(rollout)
         return rollout
@@ -239,13 +243,16 @@ class TrainingEnv:
         concurrency: int = 64,
         timeout: float | None = None,
         decode: Callable[[Sequence[int]], str] | None = None,
+        draw: int | None = None,
     ) -> list[Rollout]:
         """Play tasks (default: all), each `group_size` times with the same chance of the environment.
 
         Returns the rollouts in the order of tasks, the samples of each one after another. A pair (task, sample) among
-        the tasks is that sample alone. `concurrency`: how many episodes are open at once; the rest is as in `rollout`.
+        the tasks is that sample alone. All samples of a task meet the same opponents. `concurrency`: how many episodes
+        are open at once; the rest is as in `rollout`.
         """
-        jobs = [(*job, self.meet(*job)) for job in self._jobs(tasks, group_size)]
+        draw = next(self.draws) if draw is None else draw
+        jobs = [(task, sample, self.meet(task, draw)) for task, sample in self._jobs(tasks, group_size)]
         gate = asyncio.Semaphore(concurrency)
 
         async def one(task: EnvTask, sample: int, met: Mapping[str, str]) -> Rollout:
@@ -277,13 +284,13 @@ class TrainingEnv:
     ) -> list[Rollout]:
         """The same for trainers that write many replies at once: `generate` gets all turns that are pending in all open
         episodes, and returns a reply for each."""
-        left = self._jobs(tasks, group_size)
+        left, draw = self._jobs(tasks, group_size), next(self.draws)
         every: list[SteppedRollout] = []
         is_open: list[SteppedRollout] = []
         try:
             while True:
                 for task, sample in itertools.islice(left, concurrency - len(is_open)):
-                    every.append(self.start(task, sample, decode=decode))
+                    every.append(self.start(task, sample, decode=decode, draw=draw))
                     is_open.append(every[-1])
                 if not is_open:
                     return [game.rollout for game in every]
@@ -312,10 +319,15 @@ class TrainingEnv:
                 yield from ((one, sample) for sample in range(group_size))
 
     def start(
-        self, task: EnvTask, sample: int = 0, *, decode: Callable[[Sequence[int]], str] | None = None
+        self,
+        task: EnvTask,
+        sample: int = 0,
+        *,
+        decode: Callable[[Sequence[int]], str] | None = None,
+        draw: int | None = None,
     ) -> SteppedRollout:
         """Begin an episode that is answered step by step. The arguments are those of `rollout`."""
-        return SteppedRollout(self, task, sample, decode)
+        return SteppedRollout(self, task, sample, decode, draw)
 
     # ------------------------------------------------------------------ engines of other agents
 
@@ -330,14 +342,16 @@ class TrainingEnv:
         async with self._starting:  # an episode that comes meanwhile waits until they are started
             for name, engine in self._frozen.items():
                 if name not in self.engines:
-                    gate = Gate(engine)
-                    await gate.start()
+                    gate = next((one for one in self.engines.values() if one.engine is engine), None)
+                    if gate is None:
+                        gate = Gate(engine)
+                        await gate.start()
                     self.engines[name] = gate
 
     async def aclose(self) -> None:
         """Close these engines, in the loop in which they were started."""
-        gates, self.engines = self.engines, {}
-        for gate in gates.values():
+        gates, self.engines = set(self.engines.values()), {}
+        for gate in gates:
             await gate.close()
 
     def close(self) -> None:

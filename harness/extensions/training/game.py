@@ -37,11 +37,12 @@ class SteppedRollout:
         task: EnvTask,
         sample: int = 0,
         decode: Callable[[Sequence[int]], str] | None = None,
+        draw: int | None = None,
     ) -> None:
         self._env = env
         self._waiting: dict[str, tuple[PendingTurn, asyncio.Future[Generated]]] = {}
         learner = Learner(self._park, env.id_of(task, sample), env.learners(task), decode=decode)
-        self._run = RolloutRun(env, task, sample, learner, env.meet(task, sample), self._wake)
+        self._run = RolloutRun(env, task, sample, learner, env.meet(task, draw), self._wake)
         self._changed = asyncio.Event()
         self._task: asyncio.Task[Rollout] | None = None
         self.pending: list[PendingTurn] = []
@@ -50,11 +51,13 @@ class SteppedRollout:
     @property
     def is_over(self) -> bool:
         """Whether the episode has come to its end."""
-        return self._task is not None and self._task.done()
+        return self._task is not None and self._task.done() and not self._task.cancelled()
 
     @property
     def rollout(self) -> Rollout:
-        """The episode, once it is over. Raises `RuntimeError` before."""
+        """The episode, once it is over. Raises `RuntimeError` before, and if it was closed before."""
+        if self._task is not None and self._task.cancelled():
+            raise RuntimeError(f"the episode {self._run.learner.episode} was closed before its end")
         if self._task is None or not self._task.done():
             agents = ", ".join(turn.agent for turn in self.pending)
             raise RuntimeError(f"the episode {self._run.learner.episode} is not over: it waits for {agents}")

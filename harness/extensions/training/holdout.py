@@ -23,11 +23,13 @@ Evaluation = str | Path | Mapping[str, Any] | Spec | Run
 _SHOWN = 5
 
 
-def refuse_overlap(tasks: Iterable[EnvTask], holdout: Iterable[Evaluation], project: Project) -> None:
+def refuse_overlap(tasks: Iterable[EnvTask], holdout: Evaluation | Iterable[Evaluation], project: Project) -> None:
     """Raise `DataError` where tasks hold a case of an evaluation: one that asks the same and has the same answer.
 
     Its id, labels and groups of agents may differ. Raises as the evaluations' specs do.
     """
+    if isinstance(holdout, str | Path | Mapping | Spec | Run):
+        holdout = [holdout]
     own: dict[str, str] = {}
     for task in tasks:
         own.setdefault(problem_digest(task.condition.task, task.case), f"{task.condition.id}/{task.case.id}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections import Counter
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
@@ -18,10 +18,12 @@ from harness.extensions.replay.reference import reference_of, try_policy
 from harness.runtime.seats import Seat
 
 By = Literal["uniform", "recent", "rating"]
-ENGINE: Final = "opponent "
+ENGINE: Final = "pool: "
 """What the name of an opponent's engine begins with."""
 START, STEP, SCALE = 1000.0, 32.0, 400.0
 """Elo: the first rating, the most that a game changes, and by how much one who wins 10 of 11 is rated higher."""
+_REMEMBERED = 100_000
+"""Draws that are remembered."""
 NEWEST = 0.8
 """How often `recent` draws the newest opponent (OpenAI Five: Berner et al. 2019, Section 3.3)."""
 
@@ -61,8 +63,7 @@ class League:
     pool: dict[str, Opponent] = field(default_factory=dict)
     ratings: dict[str, float] = field(default_factory=dict)
     own: float = START
-    _drawn: dict[str, list[str]] = field(default_factory=dict)
-    _begun: Counter[tuple[str, int]] = field(default_factory=Counter)
+    _drawn: OrderedDict[tuple[str, int], str] = field(default_factory=OrderedDict)
 
     def add(self, opponent: Opponent) -> None:
         """One more; a checkpoint begins with the rating of the model that learns. Raises `ValueError` for a name that
@@ -76,13 +77,14 @@ class League:
         """The chance of the model that learns to beat an opponent, by their ratings."""
         return float(1 / (1 + 10 ** ((self.ratings[name] - self.own) / SCALE)))
 
-    def meet(self, task: str, sample: int) -> str:
-        """Whom a sample of a task meets: the n-th play of every sample of a task meets the same one."""
-        number, drawn = self._begun[task, sample], self._drawn.setdefault(task, [])
-        self._begun[task, sample] += 1
-        while len(drawn) <= number:
-            drawn.append(self._draw(random.Random(derive_seed(self.seed, "opponent", task, len(drawn)))))
-        return drawn[number]
+    def meet(self, task: str, draw: int) -> str:
+        """Whom a task meets in its n-th draw: whoever asks for the same draw again gets the same one."""
+        if (task, draw) not in self._drawn:
+            rng = random.Random(derive_seed(self.seed, "opponent", task, draw))
+            self._drawn[task, draw] = self._draw(rng)
+            if len(self._drawn) > _REMEMBERED:
+                self._drawn.popitem(last=False)
+        return self._drawn[task, draw]
 
     def _draw(self, rng: random.Random) -> str:
         names = [*self.pool]

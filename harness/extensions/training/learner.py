@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import math
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -77,6 +79,34 @@ class PendingTurn:
         """What the agent has been shown since its last reply, as one text."""
         said = [at for at, one in enumerate(self.messages) if one["role"] == "assistant"]
         return "\n\n".join(str(one["content"]) for one in self.messages[said[-1] + 1 if said else 0 :])
+
+
+def _in_own_thread(function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
+    """Call a function that may hang: no other call waits for its thread, and no end of the process does."""
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[Any] = loop.create_future()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if result.done():  # it was given up
+            return
+        if error is None:
+            result.set_result(value)
+        else:
+            result.set_exception(
+                RuntimeError("generate raised StopIteration") if type(error) is StopIteration else error
+            )
+
+    def call() -> None:
+        value, error = None, None
+        try:
+            value = function(*arguments)
+        except BaseException as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop may be closed by now
+            loop.call_soon_threadsafe(settle, value, error)
+
+    threading.Thread(target=call, daemon=True).start()
+    return result
 
 
 class NoEngine(Engine, CallsTools, ContinuesText):
@@ -153,7 +183,8 @@ class Learner(NoEngine):
 
     async def _ask(self, request: Request, agent: str, index: int, attempt: int, number: int) -> Completion:
         if isinstance(self.generate, Engine):
-            return await asyncio.wait_for(self.generate.complete(request), self.timeout)
+            engine: Completion = await self._in_time(self.generate.complete(request), request)
+            return engine
         assert self.game is not None and self.game.batch is not None
         turn = next(turn for turn in self.game.batch if turn.agent == agent)
         seat = PendingTurn(
@@ -178,15 +209,17 @@ class Learner(NoEngine):
         if self.timeout is None or inspect.iscoroutinefunction(self.generate):
             given: Any = self.generate(*arguments)
         else:  # a function that hangs can be waited for no longer only where it has a thread of its own
-            given = asyncio.to_thread(self.generate, *arguments)
-        if inspect.isawaitable(given):
-            try:
-                given = await (given if self.timeout is None else asyncio.wait_for(given, self.timeout))
-            except TimeoutError:
-                if self.timeout is None:
-                    raise
-                raise TimeoutError(f"generate gave no reply to {request.id} within {self.timeout:g} s") from None
-        return self._checked(given, request)
+            given = _in_own_thread(self.generate, *arguments)
+        return self._checked(await self._in_time(given, request) if inspect.isawaitable(given) else given, request)
+
+    async def _in_time(self, given: Awaitable[Any], request: Request) -> Any:
+        """What is awaited. Raises `TimeoutError` if it takes too long."""
+        if self.timeout is None:
+            return await given
+        try:
+            return await asyncio.wait_for(given, self.timeout)
+        except TimeoutError:
+            raise TimeoutError(f"generate gave no reply to {request.id} within {self.timeout:g} s") from None
 
     def _checked(self, given: Any, request: Request) -> Completion:
         """What the trainer gave, as a completion. Raises `RequestError` if that is nothing, `TrainerError`."""

@@ -150,7 +150,7 @@ Numbers = list[tuple[tuple[str, str], float | None]]
 
 
 def _rewards(env: TrainingEnv, tasks: Sequence[EnvTask], player: Any) -> Numbers:
-    rollouts: list[Rollout] = env.rollouts(player, tasks)
+    rollouts: list[Rollout] = env.rollouts(player, tasks, draw=0)  # all players meet the same
     return [((one.task.condition.id, one.task.case.id), _reward(one)) for one in rollouts]
 
 

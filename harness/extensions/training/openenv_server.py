@@ -67,11 +67,11 @@ class OpenEnvEnvironment(Environment[ReplyAction, TurnObservation, EpisodeState]
         self, seed: int | None = None, episode_id: str | None = None, task: str | None = None, **more: Any
     ) -> TurnObservation:
         """Begin an episode."""
-        if self.game is not None:
-            self.game.close()
         if seed is not None:
             self.rng = random.Random(seed)
         chosen = self.rng.choice(self.env.tasks) if task is None else self.env.task(task)
+        if self.game is not None:
+            self.game.close()
         self.game = self.env.start(chosen)
         self._state = EpisodeState(episode_id=episode_id or chosen.id, task=chosen.id)
         return self._shown()

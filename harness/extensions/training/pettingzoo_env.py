@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from harness.api.errors import DataError, SetupError
 
+from .degenerate import said
 from .environment import TrainingEnv
 from .game import SteppedRollout
 from .learner import PendingTurn
@@ -58,7 +59,7 @@ class _Episodes:
         self.agents = list(dict.fromkeys(agent for task in env.tasks for agent in env.learners(task)))
         self.rng = random.Random(0)
         self.game: SteppedRollout | None = None
-        self.answers: dict[str, str] = {}
+        self.answers: dict[str, Any] = {}
         self.seen: dict[str, str] = {}
 
     def action_space(self) -> spaces.Space[Any]:
@@ -103,7 +104,12 @@ class _Episodes:
         """Take an agent's action; once all that are pending have acted, the episode goes on."""
         assert self.game is not None
         turn = self.pending[agent]
-        self.answers[agent] = action if self.actions == "text" else turn.reply.written(self.legal(turn)[int(action)])
+        if self.actions == "options":
+            legal = self.legal(turn)
+            if not 0 <= int(action) < len(legal):
+                raise ValueError(f"{agent} has {len(legal)} legal actions, numbered from 0: there is no {action}")
+            action = said(turn.reply, legal[int(action)])
+        self.answers[agent] = action
         if not self.pending:
             replies, self.answers = self.answers, {}
             self.game.answer(replies)

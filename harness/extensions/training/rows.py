@@ -21,8 +21,8 @@ from .rollout import EnvTask, Rollout
 
 Prompt = list[dict[str, str]]
 """Messages of a dataset's row."""
-Key = tuple[str, int]
-"""(id of a task, sample)."""
+SILENT = (0,)
+"""Stands for the tokens of an agent that said nothing: trainers take no empty rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,9 @@ def named(batch: Iterable[Sequence[Mapping[str, str]]]) -> list[tuple[str, str, 
         try:
             content = json.loads(prompt[-1]["content"])
             key = content["task"], content["agent"]
-        except (ValueError, TypeError, LookupError):
+            if not all(isinstance(one, str) for one in key):
+                raise TypeError
+        except (ValueError, TypeError, LookupError, RecursionError):
             message = f"a row of the dataset names no task and agent: {prompt!r:.100}"
             raise DataError(
                 message, hint="Make the dataset from harness.extensions.training.rows.prompts(env)."
@@ -76,13 +78,16 @@ def row_of(rollout: Rollout, agent: str) -> TokenRow:
     """The agent's conversation as a row.
 
     Where a prompt does not continue the tokens of what was said before, the row has the last part of the conversation
-    only. Raises `DataError` where the agent has several conversations, since its turns begin anew, or none.
+    only. An agent that said nothing, as in an episode that failed at once, has a row of `SILENT` tokens, all masked.
+    Raises `DataError` where the agent has several conversations, since its turns begin anew.
     """
     own = [one for one in rollout.conversations if one.agent == agent]
-    if len(own) != 1:
+    if not own:
+        return TokenRow(list(SILENT), list(SILENT), [0], [0.0], rollout.paid(agent))
+    if len(own) > 1:
         message = f"{agent} has {len(own)} conversations in episode {rollout.task.id}"
         hint = "A row is one conversation: take a protocol whose agents remember their turns."
-        raise DataError(message + (f" ({rollout.error})" if rollout.error else ""), hint=hint)
+        raise DataError(message, hint=hint)
     samples: list[TokenSample] = own[0].samples()
     if not samples:
         raise DataError(f"the replies of {agent} have no token ids", hint="Return them from generate.")
@@ -103,7 +108,12 @@ async def play_rows(
     """Play the episodes of a batch's rows side by side, with a coroutine function that writes the replies. Raises as
     `row_of`."""
     chosen = named(batch)
+    for task, agent, _ in chosen:
+        if agent not in env.learners(env.task(task)):
+            raise DataError(f"a row names {agent!r}, which does not learn in task {task!r}")
     samples = list(dict.fromkeys((task, sample) for task, _, sample in chosen))
-    played = await asyncio.gather(*(env.rollout(env.task(task), generate, sample) for task, sample in samples))
+    draw = next(env.draws)
+    plays = (env.rollout(env.task(task), generate, sample, draw=draw) for task, sample in samples)
+    played = await asyncio.gather(*plays)
     by_key = dict(zip(samples, played, strict=True))
     return [row_of(by_key[task, sample], agent) for task, agent, sample in chosen]

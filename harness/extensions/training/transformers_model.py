@@ -25,6 +25,7 @@ except ModuleNotFoundError as error:
 class TransformersModel:
     """Writes replies by `model.generate`, in batches, by the torch generator's own chance.
 
+    The log-probabilities are those of the distribution that was drawn from, temperature and `top_p` included.
     Prompts continue the token ids of earlier replies wherever the chat template allows it, so that most conversations
     are one sample each.
 

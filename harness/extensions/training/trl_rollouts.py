@@ -95,8 +95,9 @@ class TurnTools:
             task: the id of the task; None for the first.
             row: other fields of the dataset's row.
         """
+        chosen = self._env.tasks[0] if task is None else self._env.task(task)
         self._close()
-        self._game = self._env.start(self._env.tasks[0] if task is None else self._env.task(task))
+        self._game = self._env.start(chosen)
         return self._shown()
 
     def act(self, reply: str) -> str:

@@ -142,7 +142,7 @@ class SpecEnv(vf.Env[SpecEnvConfig]):
             if rollout.error is not None:
                 raise seats.failure or vf.EnvError(rollout.error)
             if rollout.rewards is None:
-                raise vf.EnvError(f"the episode {played.id} has no reward: its headline has no number")
+                raise vf.EnvError(f"the episode {played.id} has no reward: {rollout.unpaid}")
             seats.pay(rollout)
 
     async def stop(self) -> None:

@@ -66,3 +66,11 @@ def test_turns_without_a_few_legal_actions_are_refused(spec: str, options: dict[
     with pytest.raises(DataError, match=says):
         env.reset(seed=1)
     env.close()
+
+
+def test_an_action_that_is_not_legal_is_refused() -> None:
+    env = parallel_env("repeated_dilemmas", limit=1)
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match="2 legal actions, numbered from 0: there is no 7"):
+        env.step(dict.fromkeys(env.agents, 7))
+    env.close()

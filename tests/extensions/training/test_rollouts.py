@@ -256,3 +256,50 @@ def test_groups_that_do_not_learn_are_played_by_others() -> None:
 def test_seats_that_are_not_there_are_refused(given: dict[str, Any], says: str) -> None:
     with pytest.raises(SpecError, match=says):
         consensus(**given)
+
+
+def test_calls_that_hang_keep_no_other_call_waiting() -> None:
+    never = threading.Event()
+
+    def generate(messages: Any, tools: Any, sampling: Any, seat: PendingTurn) -> str:
+        if "#" in seat.episode:
+            never.wait(60)
+        return "0"
+
+    with consensus() as env:
+        rollouts = env.rollouts(generate, [(env.tasks[0], sample) for sample in [*range(1, 9), 0]], timeout=1)
+    assert [one.error is None for one in rollouts] == [False] * 8 + [True]
+    never.set()
+
+
+def test_an_engine_of_two_groups_is_started_once() -> None:
+    class Counted(Mock):
+        started = closed = 0
+
+        async def start(self) -> None:
+            type(self).started += 1
+
+        async def close(self) -> None:
+            type(self).closed += 1
+
+    agents = {
+        "default": "model",
+        "some": {"model": "model", "count": 1},
+        "others": {"model": "model", "count": 1},
+    }
+    engine = Counted(text="1")
+    opponents = {"some": engine, "others": engine}
+    with TrainingEnv(
+        {"extends": CONSENSUS, "agents": agents}, overrides=ONLY, learn=["default"], opponents=opponents
+    ) as env:
+        env.rollouts(by_trainer, env.tasks[:1])
+    assert (Counted.started, Counted.closed) == (1, 1)
+
+
+def test_an_episode_that_was_closed_says_so() -> None:
+    with consensus() as env:
+        game = env.start(env.tasks[0])
+        game.close()
+        assert not game.is_over
+        with pytest.raises(RuntimeError, match="was closed before its end"):
+            assert game.rollout

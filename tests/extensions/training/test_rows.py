@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from harness.api.errors import DataError
 from harness.extensions.training import TrainingEnv
-from harness.extensions.training.rows import named, prompts
+from harness.extensions.training.rows import named, play_rows, prompts
 from tests.docs.test_docs import ROOT, blocks
 
 PAGE = ROOT / "docs" / "how-to" / "trainers.md"
@@ -23,8 +24,21 @@ def test_a_row_names_its_agent_and_its_sample() -> None:
         names = list(env.learners(env.tasks[0]))
         assert named(own) == [(env.tasks[0].id, agent, 0) for agent in names]
         assert [sample for _, _, sample in named([*own, *own])] == [0] * len(names) + [1] * len(names)
-        with pytest.raises(DataError, match="names no task and agent"):
-            named([[{"role": "user", "content": "What is 2 + 2?"}]])
+        for content in ("What is 2 + 2?", '{"task": [1], "agent": "x"}', "[" * 100_000):
+            with pytest.raises(DataError, match="names no task and agent"):
+                named([[{"role": "user", "content": content}]])
+
+
+def test_an_episode_that_failed_has_rows_without_a_reward() -> None:
+    async def generate(*_: Any) -> str:
+        raise OSError("out of memory")
+
+    with TrainingEnv("agentsnet_quick", limit=1) as env:
+        rows = asyncio.run(play_rows(env, prompts(env, env.tasks[:1]), generate))
+        assert {row.reward for row in rows} == {None} and {sum(row.mask) for row in rows} == {0}
+        with pytest.raises(DataError, match="does not learn in task"):
+            other = [[{"role": "user", "content": json.dumps({"task": env.tasks[0].id, "agent": "x"})}]]
+            asyncio.run(play_rows(env, other, generate))
 
 
 def shown(note: str) -> str:
