@@ -41,7 +41,7 @@ from harness.extensions.vllm._vllm_requests import (
     try_request,
 )
 from harness.extensions.vllm._vllm_tools import THOUGHT_FIELDS, ReadCalls, call_reader
-from harness.extensions.vllm._vllm_weights import UpdatesWeights
+from harness.extensions.vllm._vllm_weights import WORKER, UpdatesWeights
 from harness.extensions.vllm.background import in_background
 from harness.extensions.vllm.load import Listener, Load, listen_only
 from harness.storage.redaction import without_secrets
@@ -236,6 +236,8 @@ class VLLM(UpdatesWeights, Engine, CallsTools, ComputesLikelihoods, ContinuesTex
         elif self.deterministic:
             environment = {**environment, "VLLM_BATCH_INVARIANT": "1"}
         arguments |= more
+        if current_platform.is_cpu():
+            self._extended = arguments.setdefault("worker_extension_cls", WORKER) == WORKER
         settings = {**more, **environment}
         self._platform = {"platform": current_platform.device_type, "settings": settings}
         self._reaper = ChildReaper()
