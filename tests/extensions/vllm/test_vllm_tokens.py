@@ -184,7 +184,7 @@ def test_other_weights_answer_otherwise_and_nothing_old_is_reused(
 
     assert engine.run(vllm.update_weights(restores, name="step 0")) == "step 0"
     scored(transformers_model)
-    assert asked().text == original.text and cache.misses == 3
+    assert asked().text == original.text and cache.misses == 4, "one of them is the call that failed"
     folder = tmp_path / "run"
     engine.play("tiny", folder, *WARM, "matrix.condition=[chain]", limit=1)
     assert "step 0" in json.dumps(harness.load_run(folder).meta["identity"])
