@@ -15,6 +15,7 @@ from harness.api.errors import EngineFatalError, SetupError
 from harness.engines.engine_output import one_line
 from harness.engines.priority import PriorityGate
 
+WORKER = "harness.extensions.vllm._vllm_worker.ReloadsHead"
 _FILES = (".safetensors", ".bin", ".pt", ".gguf")
 Transfer = Callable[[Any], Awaitable[Any] | Any]
 """A function that gives vLLM's `AsyncLLM` other weights; plain or a coroutine."""
@@ -32,6 +33,7 @@ class UpdatesWeights:
     _gate: PriorityGate
     _counts: Counter[str]
     _update: asyncio.Future[None] | None = None  # done once the weights are there
+    _extended = False  # whether its workers have the methods of `_vllm_worker`
     _undefined: str | None = None  # why the weights may be neither the old nor the new ones
 
     async def update_weights(self, source: str | Path | Transfer, name: str | None = None) -> str:
@@ -80,7 +82,8 @@ class UpdatesWeights:
                 if inspect.isawaitable(done):
                     await done
             else:
-                await self._engine.collective_rpc("reload_weights", kwargs={"weights_path": str(source)})
+                method = "reload_with_head" if self._extended else "reload_weights"
+                await self._engine.collective_rpc(method, kwargs={"weights_path": str(source)})
             if await self._engine.reset_prefix_cache() is False:
                 raise RuntimeError("vLLM did not empty its prefix cache")
         except Exception as error:  # whatever vLLM, torch or the function raises

@@ -30,7 +30,7 @@ from harness.extensions.vllm._vllm_reasoning import vllm_parser
 from harness.extensions.vllm._vllm_requests import as_written, generating, tokens_of, try_request
 from harness.extensions.vllm._vllm_scoring import VLLMScoring
 from harness.extensions.vllm._vllm_tools import THOUGHT_FIELDS, ReadCalls, call_reader
-from harness.extensions.vllm._vllm_weights import UpdatesWeights
+from harness.extensions.vllm._vllm_weights import WORKER, UpdatesWeights
 from harness.extensions.vllm.background import in_background
 from harness.extensions.vllm.load import Listener, Load, listen_only
 from harness.storage.redaction import without_secrets
@@ -225,6 +225,8 @@ class VLLM(UpdatesWeights, VLLMScoring, CallsTools, ContinuesText, ModelCode, St
         elif self.deterministic:
             environment = {**environment, "VLLM_BATCH_INVARIANT": "1"}
         arguments |= more
+        if current_platform.is_cpu():
+            self._extended = arguments.setdefault("worker_extension_cls", WORKER) == WORKER
         settings = {**more, **environment}
         self._platform = {"platform": current_platform.device_type, "settings": settings}
         self._reaper = ChildReaper()

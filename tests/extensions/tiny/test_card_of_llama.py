@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from typing import Any
 import openai
 import pytest
 
+from harness.api import Completion, Request, Thread
+from harness.extensions.openai.openai import OpenAI
 from harness.extensions.tiny import weights
 from tests.helpers.commands import invoke
 
@@ -92,3 +96,35 @@ def test_a_spec_with_tools_is_refused(
     assert invoke(capsys, *command)[0] == 0
     record = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))
     assert record["engine_args"]["model"]["card"]["tools"] == "dropped"
+
+
+def test_its_token_ids_are_those_that_it_counted_and_spell_the_reply(address: str) -> None:
+    async def work() -> list[Completion]:
+        engine = OpenAI(model=NAME, base_url=address, return_token_ids=True, return_logprobs=True)
+        await engine.start()
+        try:
+            thread, answers = Thread(), []
+            for turn in range(2):
+                thread.add("user", f"Say yes, for round {turn}.")
+                answers.append(await engine.complete(Request(f"e/a/{turn}/0", thread, {"max_tokens": 4}, turn)))
+                thread.add("assistant", answers[-1].text)
+            return answers
+        finally:
+            await engine.close()
+
+    def tokens(text: str) -> tuple[int, ...]:
+        body = json.dumps({"content": text, "parse_special": True}).encode()
+        request = urllib.request.Request(f"{address.removesuffix('/v1')}/tokenize", body)
+        request.add_header("Content-Type", "application/json")
+        with urllib.request.urlopen(request) as answer:
+            return tuple(json.load(answer)["tokens"])
+
+    first, second = asyncio.run(work())
+    for answer in (first, second):
+        assert answer.prompt_token_ids and answer.token_ids and answer.logprobs
+        assert len(answer.prompt_token_ids) == answer.input_tokens
+        assert len(answer.token_ids) == len(answer.logprobs) and all(one <= 0 for one in answer.logprobs)
+    assert first.prompt_token_ids and second.prompt_token_ids
+    assert second.prompt_token_ids[: len(first.prompt_token_ids)] == first.prompt_token_ids, "ChatML appends"
+    behind = second.prompt_token_ids[len(first.prompt_token_ids) :]
+    assert behind[: len(tokens(first.text))] == tokens(first.text)

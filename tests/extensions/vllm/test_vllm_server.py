@@ -182,3 +182,35 @@ def test_a_server_takes_a_conversation_of_calls_however_broken_they_were(address
     for answer in asyncio.run(main()):
         assert answer.output_tokens and (answer.tool_calls or answer.text)
         assert all(call["name"] == "wait" for call in answer.tool_calls or ())
+
+
+def test_the_servers_token_ids_are_those_of_the_model(address: str, tiny_model: Path) -> None:
+    from transformers import AutoTokenizer
+
+    async def work() -> list[Completion]:
+        engine = OpenAI(model="tiny", base_url=address, return_token_ids=True, return_logprobs=True)
+        await engine.start()
+        try:
+            thread, answers = Thread(), []
+            for turn in range(3):
+                thread.add("user", f"Round {turn}.")
+                answers.append(await engine.complete(Request(f"e/a/{turn}/0", thread, {"max_tokens": 6}, turn)))
+                thread.add("assistant", answers[-1].text)
+            text = Thread(chat=False)
+            text.add("user", "Once upon a time")
+            answers.append(await engine.complete(Request("e/b/0/0", text, {"max_tokens": 6}, 1)))
+            return answers
+        finally:
+            await engine.close()
+
+    answers = asyncio.run(work())
+    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
+    first = tokenizer.apply_chat_template(
+        [{"role": "user", "content": "Round 0."}], add_generation_prompt=True, tokenize=False
+    )
+    assert answers[0].prompt_token_ids == tuple(tokenizer.encode(first, add_special_tokens=False))
+    for answer in answers:
+        assert answer.token_ids and answer.logprobs and answer.prompt_token_ids
+        assert len(answer.token_ids) == len(answer.logprobs) == answer.output_tokens
+        assert len(answer.prompt_token_ids) == answer.input_tokens and all(one <= 0 for one in answer.logprobs)
+    assert answers[-1].prompt_token_ids == tuple(tokenizer.encode("Once upon a time"))
