@@ -31,6 +31,8 @@ from tests.helpers.fake_openai import FakeOpenAI
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+LONG = {"darkforest", "discussions", "mas_bench", "simulated", "text_games", "tournaments", "until", "who_matters"}
+"""Pages whose commands take longest: the group `docs` runs them as it does recipes, a few at a time."""
 FENCE = re.compile(r"(?:<!-- (?P<note>[^>]*?) -->\n)?```(?P<kind>\w+)\n(?P<body>.*?)```", re.DOTALL)
 OTHER_GROUPS = ("--model vllm", "--model tiny", "results/tiny-", "--executor ray")  # and what needs the run of one
 ELSEWHERE = ("pip ", "pytest", ".ci/", "python benchmarks/", "export ", "vllm serve", "vf-eval ")
@@ -83,7 +85,11 @@ def server() -> Iterator[str]:
 
 
 @pytest.mark.docs
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.slow if page.stem in LONG else ()) for page in PAGES],
+    ids=[page.name for page in PAGES],
+)
 def test_every_command_runs(page: Path, tmp_path: Path, server: str) -> None:
     display = outputs(page, tmp_path, server)
     for _, body in blocks(page, "text"):
