@@ -103,7 +103,7 @@ def one_seed(seed: int, updates: int, steps: int, every: int, folder: str) -> di
 def cross_play(
     exam: Exam, seeds: Sequence[dict[str, Any]], folder: Path
 ) -> dict[str, dict[str, dict[str, list[float]]]]:
-    """Every other seat is played by the decoder of the next seed: kind of reward → task → metric → one number a pair."""
+    """Every other seat is played by the next seed's decoder: kind of reward → task → metric → a number a pair."""
     together: dict[str, list[Numbers]] = {kind: [] for kind in KINDS}
     words = [Words([]) for _ in seeds]
     for one, own in zip(words, seeds, strict=True):
