@@ -20,7 +20,7 @@ Example = tuple[str, str]
 
 def scripted(env: TrainingEnv, act: Callable[[PendingTurn], str]) -> Callable[[list[PendingTurn]], list[str]]:
     """Writes what policies do. `act`: a turn → the expression of the policy that plays it."""
-    at = Place(None)
+    at = Place("imitate.py")
 
     @functools.cache
     def policy(expression: str) -> Policy:

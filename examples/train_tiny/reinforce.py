@@ -135,6 +135,7 @@ def evaluate(
     seed: int | None = 0,
 ) -> dict[str, float]:
     """Means of the spec's metrics. `seed`: of the tokens' draws; None: the most probable ones."""
+    write: Callable[[list[PendingTurn]], Sequence[str | Completion | None]]
     if isinstance(decoder, Decoder):
         assert words is not None
         write = writer(decoder, words, None if seed is None else torch.Generator().manual_seed(seed))
@@ -144,4 +145,4 @@ def evaluate(
     if failed := next((one.error for one in rollouts if one.error), None):
         raise RuntimeError(failed)
     names = rollouts[0].score.numbers
-    return {name: statistics.fmean(one.score.numbers[name] or 0.0 for one in rollouts) for name in names}
+    return {name: statistics.fmean(one.score.number(name) or 0.0 for one in rollouts) for name in names}

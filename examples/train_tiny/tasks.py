@@ -70,11 +70,12 @@ def ceiling(task: str, turn: PendingTurn) -> str:
 
 def rewards(task: str, kind: str) -> dict[str, Any]:
     """`rewards:` of a spec: the outcome of the team or of each agent, or the credit of each turn."""
-    return {
+    kinds: dict[str, dict[str, Any]] = {
         "team": {"team": "joint" if task == "dilemma" else "score"},
         "agent": {"agent": "returns"},
         "credit": {"turn": {"use": "credit", "by": {"use": "expression", "act": _REFERENCES[task]}, "of": "score"}},
-    }[kind]
+    }
+    return kinds[kind]
 
 
 def _partner(name: str, act: str) -> tuple[str, list[str]]:

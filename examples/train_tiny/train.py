@@ -100,8 +100,10 @@ def one_seed(seed: int, updates: int, steps: int, every: int, folder: str) -> di
     return found
 
 
-def cross_play(exam: Exam, seeds: Sequence[dict[str, Any]], folder: Path) -> dict[str, Numbers]:
-    """Every other seat is played by the decoder of the next seed: kind of reward → task → means."""
+def cross_play(
+    exam: Exam, seeds: Sequence[dict[str, Any]], folder: Path
+) -> dict[str, dict[str, dict[str, list[float]]]]:
+    """Every other seat is played by the next seed's decoder: kind of reward → task → metric → a number a pair."""
     together: dict[str, list[Numbers]] = {kind: [] for kind in KINDS}
     words = [Words([]) for _ in seeds]
     for one, own in zip(words, seeds, strict=True):
