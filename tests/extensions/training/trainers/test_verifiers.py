@@ -215,9 +215,9 @@ def test_traces_have_the_token_ids_that_a_trainer_here_gets(spec: str, tmp_path:
 class FirstTurns:
     """Pays each agent 2, and 0.5 for its first turn."""
 
-    async def pay(self, job: Any, episode: Any, score: Any, learners: Any) -> Rewards:
+    async def pay(self, played: Any) -> Rewards:
         """As `RewardRule.pay`."""
-        return Rewards(dict.fromkeys(learners, 2.0), {(agent, 0): 0.5 for agent in learners})
+        return Rewards(dict.fromkeys(played.learners, 2.0), {(agent, 0): 0.5 for agent in played.learners})
 
 
 def test_a_trace_is_paid_for_its_own_turns_too() -> None:
