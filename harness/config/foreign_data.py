@@ -21,7 +21,7 @@ _MAGIC = re.compile(r"[*?\[]")
 _PROSE = re.compile(r"\[[^]]*\s[^]]*\]")
 """A text in brackets: as a pattern it would match names of one character alone.
 
-It is a text only as the last part of what holds no other pattern and leads nowhere above: further parts could be any."""
+It is a text only as the last part of what holds no other pattern and no `..`: the parts behind it could be any."""
 _PRESENTATION_KEYS = frozenset({"name", "description", "tables", "headline", "cluster"})
 """Keys of specs that no plugin of an episode gets."""
 _PATHS = frozenset({"data_files", "data_dir", "dataset_path"})
