@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import harness
@@ -161,9 +161,16 @@ def test_evidence_of_a_run_is_that_of_a_mixture(replies: list[float]) -> None:
     assert of_run([*replies, 20.0]) >= of_run([*replies, 1.0])
 
 
-@given(st.lists(st.lists(st.floats(-30, 0), min_size=2, max_size=21), min_size=1, max_size=5), st.floats(0.1, 3))
+VALUES = st.floats(-30, 0) | st.sampled_from([0.0, -99.0, -9999.0, -math.inf]) | st.floats()
+TEMPERATURES = st.floats(0.1, 3) | st.floats(0, exclude_min=True) | st.sampled_from([0.001, 1.3])
+
+
+@example([[-1.0, -0.5, -1.0, -9999.0]], 1.3)
+@example([[-1.0, -0.5, -1.0]], 0.001)
+@example([[-math.inf, -0.5, -math.inf], [math.nan, -1.0], [0.0, -math.inf]], 1.0)
+@given(st.lists(st.lists(VALUES, max_size=21), min_size=1, max_size=5), TEMPERATURES)
 def test_any_likelihoods_of_a_server_give_finite_evidence(values: list[list[float]], temperature: float) -> None:
-    scored = [[row[0], *sorted(row[1:], reverse=True)] for row in values]
+    scored = [[*row[:1], *sorted(row[1:], reverse=True)] for row in values]
     reply = ScoredReply.of(scored, temperature)
     result = compare([reply] * 3, [reply] * 4)
     assert all(map(math.isfinite, (result.evidence, result.control, *result.replies)))
