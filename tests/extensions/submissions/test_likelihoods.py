@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import harness
 from harness.api import Completion, Engine, Request
+from harness.api.errors import RequestError
 from harness.config.project import find
 from harness.engines.reply_likelihoods import TOP, ReplyLikelihoodRequest, ScoresReplies
 from harness.extensions.submissions.check import ASKED_AGAIN, CLAIMED, CONSISTENT, Verification, verify
@@ -126,6 +127,31 @@ def test_what_a_server_does_with_the_temperature_is_not_held_against_a_run(tmp_p
 def test_a_hotter_run_is_not_that_of_the_stated_temperature(tmp_path: Path) -> None:
     folder = played(tmp_path / "run", Toy(bent=1.6))
     assert asked(folder, Toy(seed=1)).level == CLAIMED
+
+
+@pytest.mark.parametrize("fact", ["model", "weights", "structured"])
+def test_a_server_of_another_model_is_no_proof(tmp_path: Path, fact: str) -> None:
+    class Other(Toy):
+        def identity(self, *, location: bool) -> dict[str, Any]:
+            return {**super().identity(location=location), fact: "other"}
+
+    Other.__name__ = Toy.__name__
+    verdict = asked(played(tmp_path / "run", Toy(bent=1.6)), Other(seed=1))
+    assert (verdict.level, verdict.differences) == (CONSISTENT, [])
+    assert any(line.endswith("so ask the run's own to be sure") for line in verdict.remarks)
+
+
+def test_a_reply_is_counted_once_among_those_that_cannot_be_compared(tmp_path: Path) -> None:
+    def fail(request: Request) -> str:
+        raise RequestError("bad gateway")
+
+    words = {"temperature": 1.0, "repetition_penalty": 1.2}
+    remarks = asked(played(tmp_path / "bent", Toy(), generation_kwargs=words), Toy(fail)).remarks
+    assert [line for line in remarks if "cannot be compared" in line] == [
+        "120 of 120 replies cannot be compared: they were drawn with penalties or other weights"
+    ]
+    remarks = asked(played(tmp_path / "run", Toy()), Toy(fail)).remarks
+    assert "120 of 120 replies cannot be compared: they were asked again in vain" in remarks
 
 
 def test_what_cannot_be_compared_is_counted(tmp_path: Path) -> None:
