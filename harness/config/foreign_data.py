@@ -19,7 +19,9 @@ _MAX_MATCHES = 100
 """Matches of a part of a pattern that are followed."""
 _MAGIC = re.compile(r"[*?\[]")
 _PROSE = re.compile(r"\[[^]]*\s[^]]*\]")
-"""A text in brackets: as a pattern it would match names of one character alone."""
+"""A text in brackets: as a pattern it would match names of one character alone.
+
+It is a text only as the last part of what holds no other pattern and no `..`: the parts behind it could be any."""
 _PRESENTATION_KEYS = frozenset({"name", "description", "tables", "headline", "cluster"})
 """Keys of specs that no plugin of an episode gets."""
 _PATHS = frozenset({"data_files", "data_dir", "dataset_path"})
@@ -65,12 +67,18 @@ def _there(text: str, is_path: bool) -> Path | None:
         if not (is_path or "/" in text or text.startswith("~") or path.suffix):
             return None
         magic = next((i for i, part in enumerate(path.parts) if _MAGIC.search(part)), None)
-        if magic is None or (not is_path and any(map(_PROSE.fullmatch, path.parts))):
+        if magic is None or (not is_path and _is_prose(path, magic)):
             return path.resolve() if path.exists() else None
         base = Path(*path.parts[:magic])
         return base.resolve() if _has_match(base, path.parts[magic:]) else None
     except (OSError, ValueError, RuntimeError, NotImplementedError):
         return None  # no path at all: a NUL, or the home of a user that is not there
+
+
+def _is_prose(path: Path, magic: int) -> bool:
+    """Whether a path, whose first part with a pattern is this one, is a text that ends in one in brackets."""
+    is_last = magic == len(path.parts) - 1
+    return is_last and ".." not in path.parts and _PROSE.fullmatch(path.name) is not None
 
 
 def _has_match(base: Path, parts: Sequence[str]) -> bool:

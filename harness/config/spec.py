@@ -373,13 +373,19 @@ def _check_matrix(spec: Spec) -> None:
                 refuse(f"{path[0]!r} is the same for all conditions: ${{{variable}}} cannot stand in it", *path)
             if what := _no_variable(variable, matrix, variables):
                 refuse(what, *path)
-    # With another baseline only tables may name a variable: the conditions stay those of the other runs.
-    used.update(text for path, text in _texts(spec.data.get("tables"), ()))
+    if _is_of_run(spec.file):
+        # With another baseline only tables may name a variable: the conditions stay those of the other runs.
+        used.update(text for path, text in _texts(spec.data.get("tables"), ()))
     for name in matrix:
         if name not in used and _NAME.fullmatch(name):
             hint = f"Insert it somewhere as ${{{name}}}, or drop it."
             refuse(f"matrix variable {name!r} is never used", "matrix", name, KEY, hint=hint)
     raise_all(errors)
+
+
+def _is_of_run(file: str) -> bool:
+    """Whether a run wrote the file, into its folder."""
+    return (path := Path(file)).name == "spec.yaml" and path.with_name("run.json").is_file()
 
 
 def _no_variable(variable: str, matrix: Mapping[str, list[Any]], variables: Sequence[str]) -> str | None:

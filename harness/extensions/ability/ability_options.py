@@ -18,7 +18,7 @@ def factor(value: object) -> float | None:
         return None
     try:
         number = float(value) if isinstance(value, str | int | float) else math.nan
-    except ValueError:
+    except (ValueError, OverflowError):
         number = math.nan
     if not 1 < number < math.inf:
         message = f"found {value!r:.40}: an interval's upper end cannot be so many times its lower end"

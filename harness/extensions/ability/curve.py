@@ -46,8 +46,8 @@ class Observed(NamedTuple):
 class _Grid:
     """What does not depend on data: for all points the share solved at each size, and the log size solved by half.
 
-    Points come in the order of `half`. Bin k is of those that have it within half a step of (first + k) steps; `fine`
-    and `coarse` are where bins begin that are not empty.
+    Points come in the order of `half`. Bin k is of those that have it within half a step of (first + k) steps; `bins`
+    has that of each point, and `coarse` where the joined bins begin that are not empty.
     """
 
     location: Array

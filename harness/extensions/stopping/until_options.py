@@ -38,6 +38,8 @@ class Wanted:
     @classmethod
     def parse(cls, text: object) -> Wanted:
         """Read what `--until` says. Raises `SpecError`."""
+        from decimal import Decimal
+
         if not isinstance(text, str):
             raise _mistake(text, "not a text")
         sign = next((sign for sign in _SIGNS if sign in text), None)
@@ -49,11 +51,15 @@ class Wanted:
             raise _mistake(text, "no metric before ±" if not name else f"{width!r:.40} is no width")
         if not float(found[1]):
             raise _mistake(text, "no number is ever known within 0")
-        return cls(name, float(found[1]) / (100 if found[2] else 1), bool(found[2]), bool(found[3]))
+        exact = Decimal(found[1]) / (100 if found[2] else 1)  # so that the nearest float has no more digits
+        return cls(name, float(exact), bool(found[2]), bool(found[3]))
 
     def __str__(self) -> str:
-        width = f"{100 * self.width:.12g}%" if self.percent else f"{self.width:.12g}"
-        return f"{self.name} ±{width}" + " per condition" * self.per_condition
+        """As `parse` reads it: the same width, with no exponent."""
+        from decimal import Decimal
+
+        width = Decimal(repr(self.width)) * (100 if self.percent else 1)
+        return f"{self.name} ±{width.normalize():f}" + "%" * self.percent + " per condition" * self.per_condition
 
 
 def _mistake(text: object, what: str) -> SpecError:

@@ -29,6 +29,10 @@ _LEAST_AGREEMENT: Final = 0.9
 batches, which now and then changes a token."""
 _LEAST_TESTED: Final = 0.5
 """The share of calls above temperature 0 that the test must take for a run to be `asked again`."""
+_LEAST_ANSWERED: Final = 0.5
+"""The share of calls asked again, at temperature 0, that must be answered for their texts to say anything."""
+_SERVER: Final = ("engine", "model", "weights", "structured")
+"""Facts that say what draws the replies."""
 _NAMED: Final = 3
 _ODD: Final = math.log(10)
 """Evidence from which on a reply is named."""
@@ -92,7 +96,7 @@ def ask_again(model: Engine, stated: Mapping[str, Any], sample: Sequence[tuple[R
     if greedy:
         _compare_texts(found, greedy, answers[: len(greedy)])
     if drawn and isinstance(model, ScoresReplies):
-        same = facts.get("engine") == stated.get("engine")
+        same = all(facts.get(name) == stated.get(name) for name in _SERVER)
         _compare_likelihoods(found, drawn, answers[len(greedy) :], rows, same)
     elif drawn:
         found.enough = False
@@ -171,10 +175,16 @@ def _compare_texts(found: Found, calls: Sequence[Call], answers: Sequence[Comple
     ]
     if other := [call.request.id for call, equal in zip(calls, same, strict=True) if equal is False]:
         found.notes.append(f"another answer than before: {_some(other)}")
-    line = f"{same.count(True)} of {len(same)} calls, asked again, have the same answer"
-    if failed := same.count(None):
-        line += f"; {failed} failed"
-    if same.count(True) >= _LEAST_AGREEMENT * len(same):
+    failed = same.count(None)
+    answered = len(same) - failed
+    if answered < _LEAST_ANSWERED * len(same):
+        found.notes.append(f"{failed} of {len(same)} calls, asked again at temperature 0, failed: too many to judge by")
+        found.enough = False
+        return
+    line = f"{same.count(True)} of {answered} calls, asked again, have the same answer"
+    if failed:
+        line += f"; {failed} more failed"
+    if same.count(True) >= _LEAST_AGREEMENT * answered:
         found.holds.append(line)
     else:
         found.differs.append(f"{line}; at temperature 0 at least {_LEAST_AGREEMENT:.0%} should")
@@ -187,12 +197,12 @@ def _compare_likelihoods(
     rows: Sequence[tuple[Rows, Rows]],
     same_engine: bool,
 ) -> None:
-    why = Counter(obstacle(*call) for call in calls)
-    del why[None]
-    if failed := sum(new is None for new in answers):
+    obstacles = [obstacle(*call) for call in calls]
+    why = Counter(one for one in obstacles if one is not None)
+    if failed := sum(new is None and one is None for new, one in zip(answers, obstacles, strict=True)):
         why["were asked again in vain"] = failed
     pairs = [(call, *both) for call, both in zip(calls, rows, strict=True) if both[0] and both[1]]
-    if lost := len(calls) - sum(why.values()) - len(pairs):
+    if (lost := len(calls) - sum(why.values()) - len(pairs)) > 0:
         why["could not be scored"] = lost
     for reason, count in why.items():
         found.notes.append(f"{count} of {len(calls)} replies cannot be compared: they {reason}")
@@ -208,7 +218,7 @@ def _compare_likelihoods(
         found.enough = False
         return
     result = compare([old for _, old, _ in tested], [new for *_, new in tested])
-    found.enough = len(tested) - short >= _LEAST_TESTED * len(calls)
+    found.enough = found.enough and len(tested) - short >= _LEAST_TESTED * len(calls)
     if not result.fits:
         line = "the model's own new replies are not as its likelihoods have them, so those of the run say nothing"
         found.notes.append(f"{line}: does the server change what it draws?")
@@ -225,7 +235,7 @@ def _compare_likelihoods(
     if same_engine:
         found.differs.append(line)
     else:
-        found.notes.append(f"{line}; engines draw in different ways, so ask the run's own to be sure")
+        found.notes.append(f"{line}; engines and models draw in different ways, so ask the run's own to be sure")
         found.enough = False
 
 

@@ -38,6 +38,10 @@ _VOCABULARY: Final = 200_000
 """Tokens of a vocabulary, about; it matters at temperatures that are not 1."""
 _LEAST: Final = 1e-5
 """Probability of all tokens that are not listed, at least: less is within rounding."""
+_LOWEST: Final = -100.0
+"""Log-probability below which a listed token counts as not listed: servers write -9999 or -inf for 0."""
+_COLDEST: Final = 1e-6
+"""The least temperature: at less, too, the likeliest token has all the weight."""
 _SAME: Final = 1e-6
 """Log-probabilities that differ by less are equal."""
 
@@ -66,21 +70,25 @@ class TokenPlace(NamedTuple):
     expected: tuple[float, ...]
 
 
+def is_complete(row: Sequence[float]) -> bool:
+    """Whether a row has the token's own value, and that of a token that could stand there."""
+    return any(value > _LOWEST for value in row[1:]) and not math.isnan(row[0])
+
+
 def place(row: Sequence[float], temperature: float) -> TokenPlace:
-    """Where a token stands among those that the model at this temperature could have given."""
-    own, *best = row
+    """Where a token stands among those that the model at this temperature could have given; of a row that
+    `is_complete`."""
+    own, best = row[0], [min(value, 0.0) for value in row[1:] if value > _LOWEST]
     rest = max(1 - math.fsum(map(math.exp, best)), _LEAST)
-    weights = [math.exp(value / temperature) for value in best]
     # Of the tokens that are not listed only the sum is known: they lie between all alike and all like the last listed.
-    power = 1 / temperature
-    bounds = rest * math.exp(best[-1] * (power - 1)), _VOCABULARY ** (1 - power) * rest**power
-    unlisted = max(bounds)
-    total = math.fsum(weights) + unlisted
-    left, tails = total, []
-    for weight in weights:
-        tails.append(max(left, unlisted) / total)
-        left -= weight
-    unlisted /= total
+    power = 1 / max(temperature, _COLDEST)
+    alike, like_last = (1 - power) * math.log(_VOCABULARY) + power * math.log(rest), best[-1] * (power - 1)
+    logs = [max(alike, math.log(rest) + like_last), *(value * power for value in reversed(best))]
+    top = max(logs)  # weights relative to the largest: none overflows, and they do not all vanish
+    weights = [math.exp(one - top) for one in logs]
+    total = math.fsum(weights)
+    unlisted, *weights = (one / total for one in weights)
+    weights, tails = weights[::-1], [*accumulate(weights, initial=unlisted)][:0:-1]
     if own >= best[-1] - _SAME:
         tail = tails[sum(value > own + _SAME for value in best)]
     else:
@@ -89,7 +97,7 @@ def place(row: Sequence[float], temperature: float) -> TokenPlace:
         tail = unlisted * math.exp((own - best[-1]) * c / (1 + c))
     expected = tuple(
         math.log(
-            math.fsum(weight / total * power * tail ** (power - 1) for weight, tail in zip(weights, tails, strict=True))
+            math.fsum(one * power * tail ** (power - 1) for one, tail in zip(weights, tails, strict=True) if one)
             + unlisted**power
         )
         for power in POWERS
@@ -109,8 +117,8 @@ class ScoredReply:
 
     @classmethod
     def of(cls, rows: Rows, temperature: float) -> ScoredReply:
-        """The reply of which an engine gives these rows."""
-        return cls(tuple(place(row, temperature) for row in rows if len(row) > 1))
+        """The reply of which an engine gives these rows; without places of which a row says nothing."""
+        return cls(tuple(place(row, temperature) for row in rows if is_complete(row)))
 
 
 class Fresh:

@@ -361,9 +361,18 @@ def test_an_empty_file_says_what_a_spec_needs(tmp_path: Path, text: str) -> None
 def test_a_run_whose_baseline_uses_no_variable_of_the_spec_is_read_back(tmp_path: Path) -> None:
     """Where the panel's seat was swept, it does not matter to a policy that plays instead; tables still have it."""
     table = "tables: [{title: t, rows: x, metrics: agreed}]\n"
-    assert len(load(tmp_path, GOOD + table + "matrix: {x: [1, 2]}\n").variants()) == 2
-    with pytest.raises(SpecError, match="matrix variable 'y' is never used"):
-        load(tmp_path, GOOD + table + "matrix: {y: [1, 2]}\n")
+    written = tmp_path / "spec.yaml"
+    for swept, is_of_run in (("x", False), ("x", True), ("y", True)):
+        written.write_text(GOOD + table + f"matrix: {{{swept}: [1, 2]}}\n")
+        if is_of_run:
+            (tmp_path / "run.json").write_text("{}")
+        if swept == "x" and is_of_run:
+            assert len(spec.load(str(written), TOY).variants()) == 2
+            continue
+        with pytest.raises(SpecError, match=f"matrix variable '{swept}' is never used"):
+            spec.load(str(written), TOY)
+    with pytest.raises(SpecError, match="matrix variable 'x' is never used"):
+        load(tmp_path, GOOD + table + "matrix: {x: [1, 2]}\n")  # a file of the user's beside a run
 
 
 def test_two_dollars_write_one(tmp_path: Path) -> None:

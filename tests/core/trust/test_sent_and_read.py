@@ -132,9 +132,13 @@ HERE: dict[str, dict[str, Any]] = {
 
 def test_a_text_in_brackets_is_no_pattern_of_names(stranger: Stranger) -> None:
     (Path.cwd() / "s" / "x").mkdir(parents=True)
+    (Path.cwd() / "other").mkdir()
+    here = [f"{Path.cwd()}"]
+    above = f"{Path.cwd()}/[s ]/../oth*"
     file = stranger.folder / "s.yaml"
     task = {"use": "dataset_qa", "data_files": str(stranger.folder / "mine.jsonl"), "doc_to_target": "a"}
-    for text, read in (("[first think of steps]/x", []), ("[a-z]/x", [f"{Path.cwd()}"])):
+    texts = {"steps/[first think of it]": [], "[a-z]/x": here, "[a s]/x": here, "[s ]/*": here, above: here}
+    for text, read in {**texts, "s/../[a s]": here}.items():
         body = {"name": "x", "task": {**task, "doc_to_text": text}, "protocol": "single"}
         file.write_text(yaml.safe_dump(body))
         assert needed_by(file) == read

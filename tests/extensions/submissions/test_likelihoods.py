@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import harness
 from harness.api import Completion, Engine, Request
+from harness.api.errors import RequestError
 from harness.config.project import find
 from harness.engines.reply_likelihoods import TOP, ReplyLikelihoodRequest, ScoresReplies
 from harness.extensions.submissions.check import ASKED_AGAIN, CLAIMED, CONSISTENT, Verification, verify
@@ -128,6 +129,31 @@ def test_a_hotter_run_is_not_that_of_the_stated_temperature(tmp_path: Path) -> N
     assert asked(folder, Toy(seed=1)).level == CLAIMED
 
 
+@pytest.mark.parametrize("fact", ["model", "weights", "structured"])
+def test_a_server_of_another_model_is_no_proof(tmp_path: Path, fact: str) -> None:
+    class Other(Toy):
+        def identity(self, *, location: bool) -> dict[str, Any]:
+            return {**super().identity(location=location), fact: "other"}
+
+    Other.__name__ = Toy.__name__
+    verdict = asked(played(tmp_path / "run", Toy(bent=1.6)), Other(seed=1))
+    assert (verdict.level, verdict.differences) == (CONSISTENT, [])
+    assert any(line.endswith("so ask the run's own to be sure") for line in verdict.remarks)
+
+
+def test_a_reply_is_counted_once_among_those_that_cannot_be_compared(tmp_path: Path) -> None:
+    def fail(request: Request) -> str:
+        raise RequestError("bad gateway")
+
+    words = {"temperature": 1.0, "repetition_penalty": 1.2}
+    remarks = asked(played(tmp_path / "bent", Toy(), generation_kwargs=words), Toy(fail)).remarks
+    assert [line for line in remarks if "cannot be compared" in line] == [
+        "120 of 120 replies cannot be compared: they were drawn with penalties or other weights"
+    ]
+    remarks = asked(played(tmp_path / "run", Toy()), Toy(fail)).remarks
+    assert "120 of 120 replies cannot be compared: they were asked again in vain" in remarks
+
+
 def test_what_cannot_be_compared_is_counted(tmp_path: Path) -> None:
     short = played(tmp_path / "short", Toy(lambda request: said(random.Random(request.seed), 3, 1.0)))
     verdict = asked(short, Toy())
@@ -161,9 +187,16 @@ def test_evidence_of_a_run_is_that_of_a_mixture(replies: list[float]) -> None:
     assert of_run([*replies, 20.0]) >= of_run([*replies, 1.0])
 
 
-@given(st.lists(st.lists(st.floats(-30, 0), min_size=2, max_size=21), min_size=1, max_size=5), st.floats(0.1, 3))
+VALUES = st.floats(-30, 0) | st.sampled_from([0.0, -99.0, -9999.0, -math.inf]) | st.floats()
+TEMPERATURES = st.floats(0.1, 3) | st.floats(0, exclude_min=True) | st.sampled_from([0.001, 1.3])
+
+
+@example([[-1.0, -0.5, -1.0, -9999.0]], 1.3)
+@example([[-1.0, -0.5, -1.0]], 0.001)
+@example([[-math.inf, -0.5, -math.inf], [math.nan, -1.0], [0.0, -math.inf]], 1.0)
+@given(st.lists(st.lists(VALUES, max_size=21), min_size=1, max_size=5), TEMPERATURES)
 def test_any_likelihoods_of_a_server_give_finite_evidence(values: list[list[float]], temperature: float) -> None:
-    scored = [[row[0], *sorted(row[1:], reverse=True)] for row in values]
+    scored = [[*row[:1], *sorted(row[1:], reverse=True)] for row in values]
     reply = ScoredReply.of(scored, temperature)
     result = compare([reply] * 3, [reply] * 4)
     assert all(map(math.isfinite, (result.evidence, result.control, *result.replies)))

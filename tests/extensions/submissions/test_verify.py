@@ -383,6 +383,24 @@ def test_invented_replies_are_found_by_asking_again(honest: Path, tmp_path: Path
     assert verdict.level == ASKED_AGAIN and "20 of 20 calls, asked again, have the same answer" in verdict.confirmed[-1]
 
 
+def test_requests_that_fail_are_no_disagreement(honest: Path) -> None:
+    def failing(share: float) -> Verification:
+        def replies(request: Request) -> Completion:
+            if random.Random(request.seed + 1).random() < share:
+                raise RequestError("bad gateway")
+            return answer(request)
+
+        return check(honest, model=Mock(model="m", function=replies), calls=20)
+
+    verdict = failing(0.3)
+    assert (verdict.level, verdict.differences) == (ASKED_AGAIN, [])
+    same, asked, failed = map(int, re.findall(r"\d+", verdict.confirmed[-1]))
+    assert same == asked == 20 - failed < 18
+    verdict = failing(1.0)
+    assert (verdict.level, verdict.differences) == (CONSISTENT, [])
+    assert "20 of 20 calls, asked again at temperature 0, failed" in verdict.remarks[-1]
+
+
 def test_what_no_model_gives_is_remarked(tmp_path: Path) -> None:
     def copies(request: Request) -> Completion:
         return Completion("the same words again and again " * 20, output_tokens=2, input_tokens=9, latency=0.001)
