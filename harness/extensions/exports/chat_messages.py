@@ -6,6 +6,7 @@ where that form would not read the same action of it.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -185,7 +186,7 @@ def _is_read(form: Reply, completion: Completion, action: Action) -> bool:
     if _json(parsed.action) == _json(action):
         return True
     said, wanted = (
-        guarded("reply", form, lambda one=one: form.says(one), lambda bug: {})  # type: ignore[misc]
+        guarded("reply", form, functools.partial(form.says, one), lambda bug: dict[str, Any]())
         for one in (parsed.action, action)
     )
     filled = [{key: value for key, value in one.items() if value is not None} for one in (said, wanted)]

@@ -8,7 +8,6 @@ observations, infos = env.reset(seed=1)
 
 from __future__ import annotations
 
-import functools
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -57,6 +56,9 @@ class _Episodes:
     def __init__(self, env: TrainingEnv, actions: Actions, max_actions: int, max_chars: int) -> None:
         self.env, self.actions, self.max_actions, self.max_chars = env, actions, max_actions, max_chars
         self.agents = list(dict.fromkeys(agent for task in env.tasks for agent in env.learners(task)))
+        # PettingZoo wants the same object each time, and one for each agent: each has a chance of its own.
+        self.action_spaces = {agent: self.action_space() for agent in self.agents}
+        self.observation_spaces = {agent: self.observation_space() for agent in self.agents}
         self.rng = random.Random(0)
         self.game: SteppedRollout | None = None
         self.answers: dict[str, Any] = {}
@@ -183,13 +185,11 @@ class HarnessParallelEnv(ParallelEnv[str, dict[str, Any], Any]):
         self.possible_agents = self._episodes.agents
         self.agents: list[str] = []
 
-    @functools.cache  # noqa: B019 (one space an agent, as PettingZoo wants it)
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        return self._episodes.action_space()
+        return self._episodes.action_spaces[agent]
 
-    @functools.cache  # noqa: B019
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        return self._episodes.observation_space()
+        return self._episodes.observation_spaces[agent]
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
@@ -239,13 +239,11 @@ class HarnessAECEnv(AECEnv[str, dict[str, Any], Any]):
         self.possible_agents = self._episodes.agents
         self.agents: list[str] = []
 
-    @functools.cache  # noqa: B019
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        return self._episodes.action_space()
+        return self._episodes.action_spaces[agent]
 
-    @functools.cache  # noqa: B019
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        return self._episodes.observation_space()
+        return self._episodes.observation_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start an episode."""
