@@ -107,12 +107,12 @@ class InnerCalls:
         """An episode begins, or goes on with these moves and these lines of inner calls."""
         self._episodes[episode] = _Episode(moves, lines)
 
-    def seat(self, episode: str, agent: str) -> Seat:
+    def seat(self, episode: str, agent: str) -> InnerSeat:
         """The model behind a seat of an open episode. Raises `NoTurnError` for another one."""
         if (own := self._episodes.get(episode)) is None:
             raise NoTurnError(f"the episode {episode} is not being played")
         if agent not in own.seats:
-            own.seats[agent] = Seat(self, episode, agent, own)
+            own.seats[agent] = InnerSeat(self, episode, agent, own)
         return own.seats[agent]
 
     def end(self, episode: str) -> None:
@@ -163,7 +163,7 @@ class _Episode:
     """An open episode: its seats, and what is recorded of it."""
 
     def __init__(self, moves: Recorded, lines: Iterable[Line]) -> None:
-        self.seats: dict[str, Seat] = {}
+        self.seats: dict[str, InnerSeat] = {}
         self.moves: dict[str, dict[int, tuple[InnerUsage, bool]]] = {}
         for (agent, index), move in moves.items():
             if move.inner_calls is not None:
@@ -179,7 +179,7 @@ class _Episode:
                 own.append(line)
 
 
-class Seat:
+class InnerSeat:
     """The model behind one seat: `harness.api.SeatCalls`."""
 
     def __init__(self, door: InnerCalls, episode: str, agent: str, own: _Episode) -> None:
@@ -188,7 +188,7 @@ class Seat:
         self.turn: _Turn | None = None
         self.usages = {index: usage for index, (usage, _) in own.moves.get(agent, {}).items()}
         self.lines: dict[tuple[int, int], list[Line]] = own.lines.get(agent, {})
-        self.writer = InnerWriter()
+        self.writer = InnerWriter(door.name)
         self.is_over = False
         self._replay: tuple[tuple[int, int] | None, dict[str, deque[Line]]] = None, {}
         self._opened = asyncio.Event()
@@ -340,7 +340,7 @@ def _answer(line: Line) -> Completion:
 class _Turn:
     """One attempt at a reply, and the calls that are made meanwhile."""
 
-    def __init__(self, seat: Seat, request: Request) -> None:
+    def __init__(self, seat: InnerSeat, request: Request) -> None:
         self.seat, self.door = seat, seat.door
         self.id = TurnId.of(request.id)
         self.seed, self.age = request.seed, request.thread.age
@@ -421,7 +421,7 @@ class _Turn:
             raise
         except EngineError as failure:
             error = failure
-        line = self.seat.writer.line(self.id, number, self._start, self.door.name, ask, seed, answer)
+        line = self.seat.writer.line(self.id, number, self._start, ask, seed, answer)
         if error is not None:
             line |= {"error": str(error), "error_kind": error.kind}
         kept = {name: value for name, value in line.items() if name != "ask"}

@@ -63,9 +63,14 @@ class InnerCall:
 
 
 class InnerWriter:
-    """Makes the lines of one seat's calls, of which each prompt mostly begins like an earlier one."""
+    """Makes the lines of one seat's calls, of which each prompt mostly begins like an earlier one.
 
-    def __init__(self) -> None:
+    Args:
+        model: name of the engine that answers.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._model = model
         self._recent: deque[tuple[tuple[int, int, int], InnerRequest]] = deque(maxlen=_RECENT)
 
     def line(
@@ -73,7 +78,6 @@ class InnerWriter:
         turn: TurnId,
         number: int,
         start: int,
-        model: str,
         request: InnerRequest,
         seed: int,
         answer: Completion | None,
@@ -82,7 +86,7 @@ class InnerWriter:
         line: Line = {"k": INNER, "e": turn.episode, "s": turn.agent, "i": turn.index, "r": turn.attempt, "n": number}
         if start:
             line["try"] = start
-        line |= {"model": model, "digest": request.digest, "ask": self._ask(turn, number, request), "seed": seed}
+        line |= {"model": self._model, "digest": request.digest, "ask": self._ask(turn, number, request), "seed": seed}
         if answer is not None:
             line["call"] = {name: value for name, value in fields_of(answer).items() if name not in TOKEN_FIELDS}
         return line
