@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import storage
-from harness.api import CallsModels, Case, Engine, Episode, Facts, Move, Outcome, Replays
+from harness.api import Case, Engine, Episode, Facts, Move, Outcome, Replays
 from harness.api.errors import BudgetSpentError, EngineFatalError, InnerCallError, SetupError
 from harness.config.permissions import confined
 from harness.config.plan import Condition, Job, Plan, episode_id, protocol_seed
@@ -204,7 +204,7 @@ class Episodes:
         if self.inner:
             from harness.runtime.inner_calls import connect
 
-            stack.push_async_callback(connect(self.inner, self.plan.inner, self.engines, self.gates, self._write_inner))
+            stack.push_async_callback(connect(self))
         await self._start_engines()
         if (left := self.usage.time_left()) is not None:
             timer = asyncio.get_running_loop().call_later(left, self.stop.stop_retrying, self.usage.time_over())
@@ -246,11 +246,11 @@ class Episodes:
         def is_known() -> bool:
             return name in self.work.live_models or any(cache.hits for cache in caches)
 
-        if name in self.plan.inner and isinstance(engine, CallsModels):
-            from harness.runtime.inner_calls import InnerCalls, InnerTurns
+        if engine.calls_models and name in self.plan.inner:
+            from harness.runtime.inner_calls import InnerTurns
 
-            self.inner[name] = calls = InnerCalls(engine)
-            engine = InnerTurns(engine, calls)
+            engine = turns = InnerTurns(engine)
+            self.inner[name] = turns.calls
             shared = replace(shared, usage=Usage(), switcher=None)  # its inner calls count, and take their turn
         self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known, adapts=adapts)
         gate.rate = self.options.pace
@@ -287,16 +287,6 @@ class Episodes:
         for _, counting in self.pending.add(line):
             if counting["k"] == "end":
                 self._on_end.pop(counting["e"])()
-
-    async def _write_inner(self, line: storage.Line, name: str | None = None) -> None:
-        """Journal what became of an inner call; returns when that outlives this process. `name`: of the engine that has
-        answered."""
-        if usage := self.usage.unjournaled():
-            line["asked"] = usage
-        if name is not None and self.pending:
-            line["engine"] = [name, self.gates[name].answered]
-        self.record(line)
-        await self.journal.written()
 
     def _confirm_failures(self) -> None:
         """Nothing is left to be asked. Raises `EngineFatalError` if the last requests to an engine all failed."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.api import Completion, Engine, Facts, InnerUsage, Move, Policy, Reply, Request, Thread, Turn, derive_seed
+from harness.api import Completion, Engine, Facts, Move, Policy, Reply, Request, Thread, Turn, derive_seed
 from harness.api.errors import EngineError, EngineFatalError
 from harness.config.prompts import PromptSet
 from harness.replies.dropped_fields import dropped_fields
@@ -20,6 +20,7 @@ from harness.replies.parse_guard import read_completion
 from harness.storage import UNFINISHED
 
 if TYPE_CHECKING:
+    from harness.api import InnerUsage
     from harness.config.limits import TurnQuota
 
 LIMITED: Final = "limit"
