@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import storage
 from harness.api import Facts, Move
@@ -28,9 +28,12 @@ from harness.runtime.heartbeat import Heartbeat
 from harness.runtime.options import Options
 from harness.runtime.run_json import write_spec
 from harness.runtime.steps import Steps
-from harness.runtime.stopping import StoppingRule
 from harness.runtime.turn_shares import ShareCheck, TurnCounts
 from harness.tables import EpisodeScore
+
+if TYPE_CHECKING:
+    from harness.runtime.stopping import StoppingRule
+
 
 _SAMPLED_EPISODES, _MAX_SAMPLED_TURNS = 4, 2000
 """Episodes that are played with idle agents to know how many turns they have, and the most turns of one."""
