@@ -124,7 +124,8 @@ class Engine(ABC):
             second time at its end, and records whether the replies were the same.
         return_token_ids: whether its completions have `prompt_token_ids` and `token_ids`.
         return_logprobs: whether they have `logprobs` too, and with them the ids.
-        weights: a name of the weights that it has now; None: those that its fields say. Calls are known by it.
+        weights: a name of the weights that it has now, or of the agent that it found; None: those that its fields say.
+            Calls are known by it, and a run goes on only with what an engine had once it was started.
 
     Raises:
         ContextLengthError, RefusedError, RequestError: for one request.
@@ -146,7 +147,7 @@ class Engine(ABC):
     @property
     @abstractmethod
     def model(self) -> str:
-        """The model's name in tables."""
+        """The model's name in tables. `start` may learn another one, as from the server that it finds."""
 
     def check(self) -> None:
         """Raise `SetupError` for what can be known before it starts: a package, a key or a file that is missing.

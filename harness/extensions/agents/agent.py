@@ -1,4 +1,4 @@
-"""An agent of your own in a model's place: a Python function or class, a program, or a server."""
+"""An agent of your own in a model's place: a Python function or class, a program, a server, or an A2A agent."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from harness.extensions.agents import _agent_calls as calls
 from harness.extensions.agents._agent_log import AgentLog
 from harness.extensions.openai.replicas import keys_sent, public
 from harness.plugins.approvals import NeedsApproval
+from harness.plugins.manifests import is_installed
 from harness.plugins.needed_approval import NeededApproval
 from harness.storage.redaction import without_secrets
 
@@ -38,15 +39,18 @@ _MAX_FILES = 1_000
 
 @plugin
 class Agent(Engine, NeedsApproval):
-    """An agent of your own: a Python function or class (`call`), a program (`command`) or a server (`url`).
+    """An agent of your own: a Python function or class (`call`), a program (`command`), a server (`url`), or an A2A
+    agent (`a2a`).
 
     Args:
         call: `module:name` of a function `(messages) -> text`, or of a class with `reply(message)`. Its module is in
             the working directory, in the project's root, or installed.
         command: a program that answers lines of JSON, and its arguments; a process for each conversation.
         url: where requests are posted as JSON.
+        a2a: the address of an agent that speaks A2A; its card is at `/.well-known/agent-card.json` below it, unless
+            the address ends in `.json`.
         args: keyword arguments for the function or the class; programs and servers get them with every request.
-        label: the name in tables; by default what `call`, `command` or `url` names.
+        label: the name in tables; by default what `call`, `command` or `url` names, or the card of an A2A agent.
         timeout: seconds for a reply.
         concurrency: the most requests at once, and the most processes of a program.
         history: send whole conversations to a program or a server, with every request, instead of what is new.
@@ -58,6 +62,7 @@ class Agent(Engine, NeedsApproval):
     call: str | None = None
     command: str | list[str] | None = None
     url: str | None = None
+    a2a: str | None = None
     args: dict[str, Any] = field(default_factory=dict)
     label: str = ""
     timeout: Annotated[float, Range(gt=0)] = 600.0
@@ -70,24 +75,27 @@ class Agent(Engine, NeedsApproval):
     incidental: ClassVar[frozenset[str]] = frozenset(
         {"timeout", "concurrency", "max_retries", "backoff", "api_key_env"}
     )
-    location: ClassVar[frozenset[str]] = frozenset({"url"})
+    location: ClassVar[frozenset[str]] = frozenset({"url", "a2a"})
 
     def __post_init__(self) -> None:
-        forms = [name for name in ("call", "command", "url") if getattr(self, name)]
+        forms = [name for name in ("call", "command", "url", "a2a") if getattr(self, name)]
         if len(forms) != 1:
             what = "none of them" if not forms else " and ".join(forms)
             hint = (
-                'Write call=my_agents.planner:reply, command="./my_agent --stdio" or url=http://localhost:8000/reply.'
+                'Write call=my_agents.planner:reply, command="./my_agent --stdio", url=http://localhost:8000/reply or '
+                "a2a=http://localhost:9999."
             )
-            raise SetupError(f"the engine agent needs one of call, command and url, found {what}", hint=hint)
+            raise SetupError(f"the engine agent needs one of call, command, url and a2a, found {what}", hint=hint)
         if self.call:
             _check_call(self.call)
-        if self.url:
-            _check_url(self.url)
+        for name in ("url", "a2a"):
+            if getattr(self, name):
+                _check_url(getattr(self, name), name)
         self._words = _words(self.command) if self.command else []
         self._log_path: Path | None = None
         self._log: AgentLog | None = None  # what follows is made by `start`: an engine is sent to workers before it
         self._form: calls.PythonAgent | ProgramAgent | AgentServer | None = None
+        self._card_name = ""
         self._is_open = False
         self._queue: PriorityGate | None = None
 
@@ -95,7 +103,7 @@ class Agent(Engine, NeedsApproval):
 
     @property
     def model(self) -> str:
-        return self.label or self._name()
+        return self.label or self._card_name or self._name()
 
     def files(self) -> Sequence[Path]:
         """The agent's code: its package in your folders or its module; of a command the files that it names."""
@@ -108,8 +116,8 @@ class Agent(Engine, NeedsApproval):
 
     def approvals(self) -> Iterable[NeededApproval]:
         """Its program, by the fields of the engine and the content of its files, or the key that its server gets."""
-        if self.url:
-            yield from keys_sent(self.api_key_env, self.url, "url")
+        if address := self.url or self.a2a:
+            yield from keys_sent(self.api_key_env, address, "url" if self.url else "a2a")
             return
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
         files = [*dict.fromkeys([*self.files(), *_named_files(self._words)])]
@@ -129,16 +137,16 @@ class Agent(Engine, NeedsApproval):
     def describe(self) -> Facts:
         """The fields without secrets, and a digest of the agent's code (`files`)."""
         facts = {**super().describe(), "args": without_secrets(self.args)}
-        if self.url:
-            return {**facts, "url": public(self.url)}
+        if address := self.url or self.a2a:
+            return {**facts, "url" if self.url else "a2a": public(address)}
         digest = hashlib.sha256()
         for file in self.files():
             digest.update(hashlib.sha256(file.read_bytes()).digest())
         return {**facts, "code": digest.hexdigest()}
 
     def _name(self) -> str:
-        if self.url:
-            parts = urlsplit(public(self.url))
+        if address := self.url or self.a2a:
+            parts = urlsplit(public(address))
             return f"{parts.netloc}{parts.path}".rstrip("/")
         return self.call or next((file.name for file in self.files()), Path(self._words[0]).name)
 
@@ -155,6 +163,8 @@ class Agent(Engine, NeedsApproval):
             from harness.extensions.agents._agent_processes import check_program
 
             check_program(self._words[0])
+        elif self.a2a and not is_installed("a2a"):
+            raise SetupError("a2a= needs the package a2a-sdk", hint='Install it: pip install "mas-eval-harness[a2a]"')
 
     async def start(self) -> None:
         """Find the agent; processes start with the first requests.
@@ -178,15 +188,24 @@ class Agent(Engine, NeedsApproval):
                 self.model, self._words, self.args, self.timeout, self.concurrency, self.history, log
             )
         else:
-            from harness.extensions.agents._agent_server import AgentServer
-
-            self._form = server = AgentServer(
-                model=self.model, base_url=self.url, timeout=self.timeout, max_retries=self.max_retries,
-                backoff=self.backoff, max_connections=self.concurrency, api_key_env=self.api_key_env,
-            )  # fmt: skip
+            self._form = server = self._server()
             server.args, server.history = self.args, self.history
             await server.start()
+            self._card_name, self.weights = server.called
         self._is_open = True
+
+    def _server(self) -> AgentServer:
+        from harness.extensions.agents._agent_server import AgentServer
+
+        cls = AgentServer
+        if self.a2a:
+            from harness.extensions.agents._agent_a2a import A2AAgent
+
+            cls = A2AAgent
+        return cls(
+            model=self.model, base_url=self.url or self.a2a, timeout=self.timeout, max_retries=self.max_retries,
+            backoff=self.backoff, max_connections=self.concurrency, api_key_env=self.api_key_env,
+        )  # fmt: skip
 
     async def complete(self, request: Request) -> Completion:
         """Ask the agent.
@@ -211,7 +230,7 @@ class Agent(Engine, NeedsApproval):
 
     async def close(self) -> None:
         """End the agent's processes, and all processes that these have started."""
-        self._is_open = False
+        self._is_open, self.weights = False, None
         if self._form is not None:
             await self._form.close()
         if self._log is not None:
@@ -231,11 +250,11 @@ def _check_call(call: str) -> None:
     raise SetupError(f"call={call!r:.200} names no function", hint=hint, at=("call",))
 
 
-def _check_url(url: str) -> None:
+def _check_url(url: str, field: str) -> None:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        hint = "Write http://localhost:8000/reply, for example."
-        raise SetupError(f"url={url!r:.200} is not an address", hint=hint, at=("url",))
+        hint = f"Write {field}=http://localhost:8000/{'reply' if field == 'url' else ''}, for example."
+        raise SetupError(f"{field}={url!r:.200} is not an address", hint=hint, at=(field,))
 
 
 def _file(path: Path) -> Path | None:
