@@ -227,7 +227,7 @@ class A2AAgent(AgentServer):
         return await self._answer(request, self.url, body, read)
 
     def _refusal(self, replica: Replica, path: str, error: Exception, with_tools: bool = False) -> EngineError | None:
-        text, status = self._line(error), getattr(error, "status_code", 0)
+        text, status = self._line(error), getattr(error, "status_code", None) or 0
         if isinstance(error, protocol.A2AError) and not isinstance(error, _PASSING):
             return RefusedError(text)
         if 300 <= status < 400:

@@ -230,7 +230,7 @@ class Agent(Engine, NeedsApproval):
 
     async def close(self) -> None:
         """End the agent's processes, and all processes that these have started."""
-        self._is_open, self.weights = False, None
+        self._is_open, self._card_name, self.weights = False, "", None
         if self._form is not None:
             await self._form.close()
         if self._log is not None:
