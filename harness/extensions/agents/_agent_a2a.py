@@ -26,8 +26,8 @@ from a2a.utils import errors as protocol
 
 from harness.api import Completion, Facts, Request
 from harness.api.errors import EngineError, EngineFatalError, RefusedError, SetupError
-from harness.extensions.agents._agent_card import BINDINGS, Card, card_address, read_card
-from harness.extensions.agents._agent_reply import Gathered, Session
+from harness.extensions.agents._agent_card import BINDINGS, KnownCard, card_address, read_card
+from harness.extensions.agents._agent_reply import Gathered, Whereabouts
 from harness.extensions.agents._agent_server import AgentServer
 from harness.extensions.agents.conversations import Conversation, question_of, read_answer
 from harness.extensions.openai.bodies import ENCODINGS, bound
@@ -56,7 +56,7 @@ class _Connection:
 
     def __init__(self, url: str, key: str, timeout: float, most: int) -> None:
         self.base_url = self._url = url
-        self.card: Card | None = None
+        self.card: KnownCard | None = None
         self._http = httpx.AsyncClient(
             headers={"Accept-Encoding": ENCODINGS, **({"Authorization": f"Bearer {key}"} if key else {})},
             timeout=httpx.Timeout(None, connect=timeout),
@@ -85,11 +85,11 @@ class _Connection:
             self.card, self._client = card, ClientFactory(config).create(card.sent)
 
     async def post(self, path: str, *, cast_to: Any, body: Mapping[str, Any], options: Any) -> dict[str, Any]:
-        """Send a message and wait for the answer; returns the reply's mapping, and the `Session` that follows it.
+        """Send a message and wait for the answer; returns the reply's mapping, and the `Whereabouts` that follows it.
 
         Raises what `Gathered.answer` raises, and the errors of the package `openai` for those of HTTP.
         """
-        before: Session | None = body["session"]
+        before: Whereabouts | None = body["session"]
         message = Message(
             message_id=body["id"],
             role=Role.ROLE_USER,
@@ -164,8 +164,8 @@ class A2AAgent(AgentServer):
             raise SetupError("a2a= takes no query", hint=hint)
 
     @property
-    def _card_read(self) -> Card | None:
-        card: Card | None = next((replica.client.card for replica in self._replicas.all), None)
+    def _card_read(self) -> KnownCard | None:
+        card: KnownCard | None = next((replica.client.card for replica in self._replicas.all), None)
         return card
 
     @property
@@ -213,15 +213,15 @@ class A2AAgent(AgentServer):
         return answer
 
     async def _say(
-        self, request: Request, conversation: Conversation, start: int, session: Session | None
-    ) -> tuple[Completion, Session | None]:
+        self, request: Request, conversation: Conversation, start: int, session: Whereabouts | None
+    ) -> tuple[Completion, Whereabouts | None]:
         question = question_of(request, conversation, start, self.args)
         new = question.pop("messages")
         metadata = {**question, "seed": str(request.seed)}  # a number of JSON here is a float, too short for a seed
         parts = _parts(new)
         body = {"id": uuid.uuid4().hex, "parts": parts, "metadata": metadata, "session": session}
 
-        def read(data: Any, seconds: float) -> tuple[Completion, Session | None]:
+        def read(data: Any, seconds: float) -> tuple[Completion, Whereabouts | None]:
             return replace(read_answer(data["reply"]), latency=seconds), data["session"]
 
         return await self._answer(request, self.url, body, read)

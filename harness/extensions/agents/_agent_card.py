@@ -29,7 +29,7 @@ WELL_KNOWN = ".well-known/agent-card.json"
 
 
 @dataclass(frozen=True)
-class Card:
+class KnownCard:
     """An agent's card that the harness can use.
 
     Attributes:
@@ -54,7 +54,7 @@ def card_address(url: str) -> tuple[str, str]:
     return url.rstrip("/"), WELL_KNOWN
 
 
-def read_card(card: AgentCard, asked: str) -> Card:
+def read_card(card: AgentCard, asked: str) -> KnownCard:
     """Check a card.
 
     Args:
@@ -95,7 +95,7 @@ def read_card(card: AgentCard, asked: str) -> Card:
     sent.supported_interfaces.extend(usable)
     maker = card.provider.organization.strip()
     identity = " ".join(filter(None, (name, card.version.strip(), f"({maker})" if maker else "")))
-    return Card(short_name(name), short_name(clean_name(identity)), sent, _facts(card, usable))
+    return KnownCard(short_name(name), short_name(clean_name(identity)), sent, _facts(card, usable))
 
 
 def _problem(interface: AgentInterface, asked: str) -> str | None:

@@ -22,7 +22,7 @@ _COUNTED = (
 
 
 @dataclass(frozen=True)
-class Session:
+class Whereabouts:
     """Where a conversation with an agent goes on.
 
     Attributes:
@@ -47,7 +47,7 @@ class Gathered:
         is_over: whether nothing more will come.
     """
 
-    def __init__(self, before: Session | None) -> None:
+    def __init__(self, before: Whereabouts | None) -> None:
         self._old = before.artifacts if before is not None else frozenset()
         self.context = before.context if before is not None else ""
         self.task = ""
@@ -91,7 +91,7 @@ class Gathered:
         for one in facts:
             self._facts |= {key: _whole(one[key]) for key in _COUNTED if key in one}
 
-    def answer(self) -> tuple[Mapping[str, Any], Session | None]:
+    def answer(self) -> tuple[Mapping[str, Any], Whereabouts | None]:
         """The reply as a mapping with `text`, and where the conversation goes on: None where the agent does not say.
 
         Of a task the text is that of the artifacts that are new; where there are none, or it asks for input, that of
@@ -105,7 +105,7 @@ class Gathered:
         """
         if self._message is not None:
             text = _text(self._message.parts)
-            return {"text": text, **self._facts}, Session(self.context) if self.context else None
+            return {"text": text, **self._facts}, Whereabouts(self.context) if self.context else None
         state, said = self._status.state, self._status.message.parts
         if state in _WORKING:
             raise GarbledError("the agent's answer is neither a message nor a task")
@@ -117,7 +117,9 @@ class Gathered:
         text = (_text(said) or parts) if waits else (parts or _text(said))
         if waits and not text:
             raise RequestError("the agent asks for input, and does not say which")
-        goes_on = Session(self.context, self.task, frozenset(self._artifacts)) if waits else Session(self.context)
+        goes_on = (
+            Whereabouts(self.context, self.task, frozenset(self._artifacts)) if waits else Whereabouts(self.context)
+        )
         return {"text": text, **self._facts}, goes_on if self.context else None
 
 
