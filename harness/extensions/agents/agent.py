@@ -152,7 +152,7 @@ class Agent(Engine, NeedsApproval):
         if self.call:
             calls.check(self.call)
         elif self.command:
-            from harness.extensions.agents._agent_processes import check_program
+            from harness.extensions.agents._agent_process import check_program
 
             check_program(self._words[0])
 
