@@ -193,7 +193,12 @@ class AgentProcess(asyncio.SubprocessProtocol):
         raise EndedError(self._end_in_words(bool(answer)), was_silent=not answer)
 
     async def run(self, given: bytes) -> bytes:
-        """Give it its whole input, wait until it has ended by itself; all of its output. Raises `RequestError`."""
+        """Give it its whole input, wait until it has ended by itself; all of its output.
+
+        Raises:
+            EndedError: it has failed.
+            RequestError: it wrote too much.
+        """
         stdin = self._transport.get_pipe_transport(0)
         assert isinstance(stdin, asyncio.WriteTransport)
         stdin.write(given)
@@ -204,7 +209,7 @@ class AgentProcess(asyncio.SubprocessProtocol):
             raise RequestError(f"it wrote more than {LINE:,} bytes")
         if self._transport.get_returncode():
             said = " | ".join(self._last) or one_line(self._output.decode("utf-8", "replace")[-1000:])
-            raise RequestError(f"{self._ending()}{f': {said}' if said else ''}")
+            raise EndedError(f"{self._ending()}{f': {said}' if said else ''}", was_silent=False)
         return bytes(self._output)
 
     def retire(self) -> None:
@@ -258,7 +263,9 @@ class AgentProcess(asyncio.SubprocessProtocol):
         if code is None:
             return "closed its standard output"
         if code < 0:
-            return f"was ended by {signal.Signals(-code).name}" if -code in list(signal.Signals) else f"ended with {code}"
+            return (
+                f"was ended by {signal.Signals(-code).name}" if -code in list(signal.Signals) else f"ended with {code}"
+            )
         return f"ended with exit code {code}"
 
     def _take_errors(self, data: bytes) -> None:
