@@ -45,10 +45,11 @@ def filled(words: Sequence[str], prompt: str, file: Path) -> list[str]:
     Raises:
         RequestError: a word becomes longer than the system lets an argument be.
     """
-    values = {"prompt": prompt.replace("\0", "\ufffd"), "prompt_file": str(file)}
+    plain = prompt.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+    values = {"prompt": plain, "prompt_file": str(file)}
     made = [_PLACES.sub(lambda found: values[found[1]], word) for word in words]
     for word in made:
-        if (size := len(word.encode("utf-8", "replace"))) > MAX_ARGUMENT:
+        if (size := len(word.encode("utf-8", "surrogateescape"))) > MAX_ARGUMENT:
             hint = "leave {prompt} out of the command, which then gets it by standard input, or write {prompt_file}"
             raise RequestError(
                 f"an argument holds at most {MAX_ARGUMENT:,} bytes, the prompt makes it {size:,}: {hint}"
