@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         EngineError,
         EngineFatalError,
         HarnessError,
+        LimitReachedError,
         NotPreparedError,
         Place,
         PluginError,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         UserError,
         near,
     )
+    from .inner_calls import CallsModels, InnerRequest, InnerUsage, TurnId
     from .metric import CorpusMetric, Metric, Parts, RatioMetric, linearize
     from .plugin import UNBOUNDED, Bounds, Range, as_text, derive_seed, plugin
     from .policy import InformedPolicy, Policy
@@ -49,6 +51,7 @@ __all__ = [
     "AskedTurn",
     "Bounds",
     "BudgetSpentError",
+    "CallsModels",
     "CallsTools",
     "Case",
     "Channel",
@@ -65,6 +68,9 @@ __all__ = [
     "Grading",
     "HarnessError",
     "InformedPolicy",
+    "InnerRequest",
+    "InnerUsage",
+    "LimitReachedError",
     "Metric",
     "Move",
     "NotPreparedError",
@@ -94,6 +100,7 @@ __all__ = [
     "Task",
     "Thread",
     "Turn",
+    "TurnId",
     "UserError",
     "as_text",
     "derive_seed",
@@ -103,15 +110,14 @@ __all__ = [
 ]
 
 _INTERFACES = ("plugin", "reply", "episode", "task", "protocol", "policy", "metric", "engine")
+_INNER_CALLS = ("CallsModels", "InnerRequest", "InnerUsage", "TurnId")  # what few engines need
 
 
 def __getattr__(name: str) -> Any:
     """Load the exceptions alone, or the interfaces with them: `harness --help` needs the former only."""
     if name in __all__:
         errors = vars(import_module(".errors", __name__))
-        names = (
-            () if name in errors else ("plugin", "reply", "episode", "task", "protocol", "policy", "metric", "engine")
-        )
+        names = () if name in errors else ("inner_calls",) if name in _INNER_CALLS else _INTERFACES
         for found in (errors, *(vars(import_module(f".{module}", __name__)) for module in names)):
             globals().update({key: value for key, value in found.items() if key in __all__})
         return globals()[name]

@@ -141,6 +141,7 @@ class Engine(ABC):
             then finds out how many at once make it faster, unless `width` says it.
         deterministic: whether it is to give the same replies again. A run then asks it a sample of its requests a
             second time at its end, and records whether the replies were the same.
+        calls_models: whether its replies come from programs that may call a model of the run (`CallsModels`).
         return_token_ids: whether its completions have `prompt_token_ids` and `token_ids`.
         return_logprobs: whether they have `logprobs` too, and with them the ids.
         keeps_questions: whether its requests come with all that their agent was asked before (`Thread.questions`).
@@ -159,6 +160,7 @@ class Engine(ABC):
     confined: ClassVar[bool] = False
     any_request: ClassVar[bool] = False
     queues_unseen: ClassVar[bool] = False
+    calls_models: ClassVar[bool] = False
     deterministic: bool = False
     return_token_ids: bool = False
     return_logprobs: bool = False

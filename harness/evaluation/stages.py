@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from harness import storage
 from harness.api import CallsTools, ContinuesText, Replays
@@ -28,10 +28,13 @@ from harness.runtime.options import Options
 from harness.runtime.runner import RunStoppedError, work_of
 from harness.runtime.runner import run as play_all
 from harness.runtime.session import session
-from harness.runtime.stopping import StoppingRule
 from harness.storage.locks import LOCK, Lock, holder
 from harness.tables import EpisodeScore, TableSpec, check_headline
 from harness.tables import check as check_table
+
+if TYPE_CHECKING:
+    from harness.runtime.stopping import StoppingRule
+
 
 OnScore = Callable[[EpisodeScore | None, int], None]
 """Called with every finished episode and the number there will be; once with None before the first."""
@@ -304,7 +307,7 @@ def execute(
         on_more=on_more or (lambda name: None),
         after=tuple(() if asked_for is None else post_run.following(plan.metrics, later)),
         spent=spent or Spent(),
-        rule=next((one for one in asked.values() if isinstance(one, StoppingRule)), None),
+        rule=next((one for one in asked.values() if not isinstance(one, PostRun)), None),
     )
     with contextlib.ExitStack() as held:
         for stage in STAGES:
@@ -314,7 +317,7 @@ def execute(
 
 def _refuse_idle_models(plan: Plan) -> None:
     """Raise `SpecError` for a model that plays no agent."""
-    pooled = set().union(*(key.models() or () for key in plan.keys))
+    pooled = set(plan.inner.values()).union(*(key.models() or () for key in plan.keys))
     for name in plan.engines.keys() - pooled:
         if not any(group.model == name for condition in plan.conditions for group in condition.groups):
             message = f"a model was given and no agent uses it: {plan.model}"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import storage
 from harness.api import Facts, Move
@@ -28,9 +28,12 @@ from harness.runtime.heartbeat import Heartbeat
 from harness.runtime.options import Options
 from harness.runtime.run_json import write_spec
 from harness.runtime.steps import Steps
-from harness.runtime.stopping import StoppingRule
 from harness.runtime.turn_shares import ShareCheck, TurnCounts
 from harness.tables import EpisodeScore
+
+if TYPE_CHECKING:
+    from harness.runtime.stopping import StoppingRule
+
 
 _SAMPLED_EPISODES, _MAX_SAMPLED_TURNS = 4, 2000
 """Episodes that are played with idle agents to know how many turns they have, and the most turns of one."""
@@ -90,6 +93,7 @@ class Work:
         report_score: called once for every episode that is finished.
         usage: what the run used of its budget so far.
         moves: id → what is recorded of the moves of an episode that is not finished.
+        inner: id → what is recorded of the inner calls of an episode that is not finished.
         ends: id → how the journal says that an episode ended that is not in the plan yet.
         done: id → score of the finished episodes.
         reports: engine → its report about itself; the executor adds it, even if the run stops.
@@ -109,6 +113,7 @@ class Work:
     report_score: Callable[[EpisodeScore], None]
     usage: Usage
     moves: dict[str, dict[tuple[str, int], Move]]
+    inner: dict[str, list[storage.Line]] = field(default_factory=dict)
     ends: dict[str, dict[str, Any]] = field(default_factory=dict)
     done: dict[str, EpisodeScore] = field(default_factory=dict)
     reports: dict[str, Facts] = field(default_factory=dict)
@@ -312,6 +317,7 @@ def work_of(
         report_score=on_score,
         usage=_usage_of(plan, options.budget, *before, spent.seconds, progress.micros),
         moves=progress.moves,
+        inner=progress.inner,
         ends=progress.ends,
         served=progress.served,
     )

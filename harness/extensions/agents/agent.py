@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from harness.api import Completion, Engine, Facts, Range, Request, plugin
@@ -21,6 +21,7 @@ from harness.api.printable import clean_name
 from harness.engines.priority import PriorityGate
 from harness.extensions.agents import _agent_calls as calls
 from harness.extensions.agents._agent_log import AgentLog
+from harness.extensions.agents._prompting import prompting
 from harness.extensions.openai.replicas import keys_sent, public
 from harness.plugins.approvals import NeedsApproval
 from harness.plugins.manifests import is_installed
@@ -30,6 +31,7 @@ from harness.storage.redaction import without_secrets
 if TYPE_CHECKING:
     from harness.extensions.agents._agent_processes import ProgramAgent
     from harness.extensions.agents._agent_server import AgentServer
+    from harness.extensions.agents._prompt_program import PromptProgram
 
 _INSTALLED = ("/usr/bin", "/usr/lib", "/usr/sbin", str(Path(sys.executable).resolve()))
 """What only an administrator changes, and this Python."""
@@ -57,6 +59,18 @@ class Agent(Engine, NeedsApproval):
         max_retries: tries of a server after the first.
         backoff: seconds before the first retry; doubles each time, with jitter.
         api_key_env: the environment variable with the server's key.
+        interface: how a program is asked: by `lines` of JSON, or by a `prompt`: it is started for each turn, gets the
+            turn's text, and prints its reply. The text is its standard input, or stands in the command for `{prompt}`,
+            or in the file whose name stands there for `{prompt_file}`.
+        continue_command: with `prompt`: the command in later turns, which goes on with the session of the one before
+            in the same folder and gets what is new; without it the command gets the whole conversation in each turn.
+        reply: with `prompt`: where the reply is, if not in the standard output: a file in the working folder, and
+            behind `#` where in its JSON (a JSON pointer): run.json#/info/submission, #/result.
+        home: with `prompt`: the files of a home that each seat gets, path to content, or a folder that has them.
+            `${OPENAI_BASE_URL}` and the like stand for the seat's variables.
+        confine: with `prompt`: run the program with nothing of this machine in sight but the system and its own
+            installation, to read, its home and its model. Needs bubblewrap.
+        readable: what else a confined program may read: files and folders.
     """
 
     call: str | None = None
@@ -71,6 +85,12 @@ class Agent(Engine, NeedsApproval):
     max_retries: Annotated[int, Range(ge=0)] = 2
     backoff: Annotated[float, Range(ge=0)] = 0.5
     api_key_env: str = ""
+    interface: Literal["lines", "prompt"] = "lines"
+    continue_command: str | list[str] | None = None
+    reply: str = ""
+    home: str | dict[str, Any] | None = None
+    confine: bool = False
+    readable: list[str] = field(default_factory=list)
 
     incidental: ClassVar[frozenset[str]] = frozenset(
         {"timeout", "concurrency", "max_retries", "backoff", "api_key_env"}
@@ -92,9 +112,12 @@ class Agent(Engine, NeedsApproval):
             if getattr(self, name):
                 _check_url(getattr(self, name), name)
         self._words = _words(self.command) if self.command else []
+        later = _words(self.continue_command) if self.continue_command else []
+        self._prompting = prompting(self, self._words, later)
+        self._words += later  # all of them name what it runs
         self._log_path: Path | None = None
         self._log: AgentLog | None = None  # what follows is made by `start`: an engine is sent to workers before it
-        self._form: calls.PythonAgent | ProgramAgent | AgentServer | None = None
+        self._form: calls.PythonAgent | ProgramAgent | PromptProgram | AgentServer | None = None
         self._card_name = ""
         self._is_open = False
         self._queue: PriorityGate | None = None
@@ -106,12 +129,14 @@ class Agent(Engine, NeedsApproval):
         return self.label or self._card_name or self._name()
 
     def files(self) -> Sequence[Path]:
-        """The agent's code: its package in your folders or its module; of a command the files that it names."""
+        """The agent's code: its package in your folders or its module; of a command the files that it names, and those
+        of a folder `home`."""
         here = Path.cwd()
         if self.call:
             files = calls.files_of(self.call.partition(":")[0], _MAX_FILES)
         else:
             files = [p for word in self._words if (p := _file(here / word)) and p.is_relative_to(here)]
+            files += _named_files([self.home]) if isinstance(self.home, str) else []
         return [file for file in files if os.access(file, os.R_OK)]
 
     def approvals(self) -> Iterable[NeededApproval]:
@@ -126,7 +151,8 @@ class Agent(Engine, NeedsApproval):
         beside = f", args {clean_name(json.dumps(self.args, default=str))}" if self.args else ""
         listed = f" (files: {', '.join(map(str, files))})" if files else ""
         label = f"; it is called {json.dumps(clean_name(self.label), ensure_ascii=False)}" if self.label else ""
-        what = f"{called}{beside}, in no sandbox{listed}{label}"
+        where = "confined" if self.confine else "in no sandbox"
+        what = f"{called}{beside}, {where}{listed}{label}"
         facts = {"engine": type(self).__name__, "fields": own, "files": code, "program": self._program()}
         yield NeededApproval.declared(what, facts)
 
@@ -136,7 +162,7 @@ class Agent(Engine, NeedsApproval):
 
     def describe(self) -> Facts:
         """The fields without secrets, and a digest of the agent's code (`files`)."""
-        facts = {**super().describe(), "args": without_secrets(self.args)}
+        facts = {**super().describe(), "args": without_secrets(self.args), "home": without_secrets(self.home)}
         if address := self.url or self.a2a:
             return {**facts, "url" if self.url else "a2a": public(address)}
         digest = hashlib.sha256()
@@ -160,9 +186,11 @@ class Agent(Engine, NeedsApproval):
         if self.call:
             calls.check(self.call)
         elif self.command:
-            from harness.extensions.agents._agent_processes import check_program
+            from harness.extensions.agents._agent_process import check_program
 
             check_program(self._words[0])
+            if self._prompting is not None:
+                self._prompting.check()
         elif self.a2a and not is_installed("a2a"):
             raise SetupError("a2a= needs the package a2a-sdk", hint='Install it: pip install "mas-eval-harness[a2a]"')
 
@@ -181,6 +209,11 @@ class Agent(Engine, NeedsApproval):
         log.begin(self.model)
         if self.call:
             self._form = calls.PythonAgent(self.call, self.args, self.timeout, log)
+        elif self._prompting is not None:
+            from harness.extensions.agents._prompt_program import PromptProgram
+
+            run = None if self._log_path is None else f"{self._log_path.resolve()} {json.dumps(self.describe())}"
+            self._form = PromptProgram(self.model, self._prompting, self.timeout, log, run)
         elif self.command:
             from harness.extensions.agents._agent_processes import ProgramAgent
 
@@ -216,7 +249,7 @@ class Agent(Engine, NeedsApproval):
         """
         if self._form is None or self._queue is None or not self._is_open:
             raise EngineFatalError("the engine is not started, or closed")
-        if self.command and not self.history:
+        if self.command and self._prompting is None and not self.history:
             return await self._form.complete(request)  # a process answers one at a time, and they are few
         await self._queue.enter(request.thread.age)
         try:

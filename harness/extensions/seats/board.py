@@ -7,6 +7,7 @@ All of it belongs to one event loop.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import secrets
 import time
@@ -36,7 +37,7 @@ class SeatTurn:
         moves: what may be done.
         recorded: the message that answered it before the run stopped; None if it is new.
         number: of the seat's turns, from 1.
-        is_read: whether it was read.
+        is_read: whether it was read; `reader` is the client that did so last, if clients can be told apart.
         calls: those that were made in it, where it takes several.
         refused: how many acts were refused.
     """
@@ -52,6 +53,7 @@ class SeatTurn:
     recorded: Mapping[str, Any] | None = None
     number: int = 0
     is_read: bool = False
+    reader: str | None = None
     calls: list[Mapping[str, str]] = field(default_factory=list)
     refused: int = 0
 
@@ -209,8 +211,9 @@ class OpenSeat:
 
     # ------------------------------------------------------------------------------ the player's side
 
-    async def wait_for_turn(self, timeout: float) -> State:
-        """Wait for the seat's turn, for so many seconds. The last one that waits gets it."""
+    async def wait_for_turn(self, timeout: float, client: str | None = None) -> State:
+        """Wait for the seat's turn, for so many seconds. The last one that waits gets it. `client`: who waits, where
+        several can be told apart; another one's acts are then refused."""
         me = self._waiting = object()
         self._tell()
         try:
@@ -221,25 +224,34 @@ class OpenSeat:
                         return State("replaced")
         except TimeoutError:
             return State("wait")
-        return self.read()
+        return self.read(client)
 
-    def read(self) -> State:
+    async def first_turn(self, timeout: float) -> None:
+        """Wait until a turn has begun, for so many seconds; it is not read by that."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while not self._number and not self._is_over():
+                    await self._changed.wait()
+
+    def read(self, client: str | None = None) -> State:
         """What there is now; a turn counts as read."""
         if self.turn is not None:
-            self.turn.is_read = True
+            self.turn.is_read, self.turn.reader = True, client
             return State("turn", self.turn)
         return State("over", outcome=self.outcome or "") if self._is_over() else State("wait")
 
-    def act(self, tool: str, arguments: Mapping[str, Any], number: int | None = None) -> ActResult:
+    def act(
+        self, tool: str, arguments: Mapping[str, Any], number: int | None = None, client: str | None = None
+    ) -> ActResult:
         """Call a tool of the turn. `number`: of the turn that is meant; None: of the one that was read."""
-        turn = self._open_turn(number)
+        turn = self._open_turn(number, client)
         if isinstance(turn, ActResult):
             return turn
         return self._take(turn, turn.moves.call(tool, arguments, turn.calls), f"{tool}({dict(arguments)})"[:2000])
 
-    def say(self, text: str, number: int | None = None) -> ActResult:
+    def say(self, text: str, number: int | None = None, client: str | None = None) -> ActResult:
         """Give the reply as a text. `number` as for `act`."""
-        turn = self._open_turn(number)
+        turn = self._open_turn(number, client)
         return turn if isinstance(turn, ActResult) else self._take(turn, turn.moves.say(text), text[:2000])
 
     # ------------------------------------------------------------------------------ its own
@@ -247,7 +259,7 @@ class OpenSeat:
     def _is_over(self) -> bool:
         return self.is_closed or self.outcome is not None
 
-    def _open_turn(self, number: int | None) -> SeatTurn | ActResult:
+    def _open_turn(self, number: int | None, client: str | None) -> SeatTurn | ActResult:
         """The turn that an act is for, or why there is none."""
         turn = self.turn
         if turn is None and self._is_over():
@@ -265,6 +277,8 @@ class OpenSeat:
             return ActResult(
                 f"{before}you have not read turn {turn.number}; nothing was done. Call wait_for_turn", True
             )
+        if None not in (client, turn.reader) and client != turn.reader:
+            return ActResult("another client has read this turn and plays it; nothing was done", True)
         return turn
 
     def _take(self, turn: SeatTurn, act: Act, said: str) -> ActResult:

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.api.errors import DataError, UserError
-from harness.runtime.stopping import StoppingRule, chosen_rule
+from harness.evaluation.post_run import chosen_rule
+from harness.runtime.stopping import StoppingRule
 
 from .recorded_run import CallCounts
 
