@@ -44,6 +44,7 @@ class Wrapper(Engine, CallsTools, ContinuesText):
     def __init__(self, inner: Engine) -> None:
         self.inner = inner
         self.engine: Engine = inner.engine if isinstance(inner, Wrapper) else inner
+        self.keeps_questions = inner.keeps_questions
         self._counted = lru_cache(_COUNTS)(inner.count_tokens)
 
     @property

@@ -89,6 +89,7 @@ class Work:
         ends: id → how the journal says that an episode ended that is not in the plan yet.
         done: id → score of the finished episodes.
         reports: engine → its report about itself; the executor adds it, even if the run stops.
+        served: name of an engine → the `Engine.weights` that it had when the run began, of those that had any.
         live_models: names of the models that have answered in this run, as far as this process knows.
         broken: names of the models that are asked no more, with the reason.
         interrupted: whether the user ended it, and what was in flight then is finished.
@@ -108,6 +109,7 @@ class Work:
     ends: dict[str, dict[str, Any]] = field(default_factory=dict)
     done: dict[str, EpisodeScore] = field(default_factory=dict)
     reports: dict[str, Facts] = field(default_factory=dict)
+    served: dict[str, str] = field(default_factory=dict)
     live_models: set[str] = field(default_factory=set)
     broken: dict[str, str] = field(default_factory=dict)
     interrupted: bool = False
@@ -298,6 +300,7 @@ def work_of(
         moves=progress.moves,
         inner=progress.inner,
         ends=progress.ends,
+        served=progress.served,
     )
 
 

@@ -47,6 +47,11 @@ class AgentServer(OpenAI):
         self.args: Mapping[str, Any] = {}
         self.history = False
 
+    @property
+    def called(self) -> tuple[str, str | None]:
+        """What the server calls itself once it is started, and its `Engine.weights`."""
+        return "", None
+
     async def complete(self, request: Request) -> Completion:
         """Send what is new; the whole conversation, where the server says that it does not know it."""
         conversation = self.conversations.of(request)
@@ -77,7 +82,7 @@ class AgentServer(OpenAI):
         try:
             return super()._connect()
         except SetupError as error:
-            message = error.message.replace("the engine openai", "an agent with url=")
+            message = error.message.replace("the engine openai", "an agent with url= or a2a=")
             raise SetupError(message, hint=error.hint) from None
 
     async def _probe(self, replica: Replica) -> SetupError | None:
