@@ -9,17 +9,20 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from harness.api import Completion, Engine, Facts, Range, Request, plugin
+from harness.api import CallsModels, Completion, Engine, Facts, Range, Request, plugin
 from harness.api.errors import EngineFatalError, SetupError
+from harness.api.inner_calls import InnerDoor
 from harness.api.printable import clean_name
+from harness.engines.call_keys import engine_facts
 from harness.engines.priority import PriorityGate
 from harness.extensions.agents import _agent_calls as calls
+from harness.extensions.agents import _agent_environment as environment
 from harness.extensions.agents._agent_log import AgentLog
 from harness.extensions.agents._prompting import prompting
 from harness.extensions.openai.replicas import keys_sent, public
@@ -40,7 +43,7 @@ _MAX_FILES = 1_000
 
 
 @plugin
-class Agent(Engine, NeedsApproval):
+class Agent(CallsModels, NeedsApproval):
     """An agent of your own: a Python function or class (`call`), a program (`command`), a server (`url`), or an A2A
     agent (`a2a`).
 
@@ -71,6 +74,17 @@ class Agent(Engine, NeedsApproval):
         confine: with `prompt`: run the program with nothing of this machine in sight but the system and its own
             installation, to read, its home and its model. Needs bubblewrap.
         readable: what else a confined program may read: files and folders.
+        inner: the engine that answers the agent's own model calls: a name under `models:` of the spec, `model` for the
+            one of the command line, or any engine. The harness serves it at an address that only this seat can use.
+            Programs find it in variables (OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL, ANTHROPIC_BASE_URL,
+            ANTHROPIC_API_KEY, ANTHROPIC_MODEL), functions and classes in parameters (base_url, api_key,
+            anthropic_base_url, model), servers in `endpoint` of each request.
+        inner_args: the fields of that engine, where `inner` is an engine's name.
+        inner_kwargs: sampling of calls that do not say it, as in `generation_kwargs`; `max_tokens` is also the most
+            that a call gets, 4,096 if it is not here.
+        inner_limits: what a `turn` and a `seat` may use: calls, tokens, cost (USD) and seconds.
+        inner_aliases: other names of the model that programs may ask for; "*" for any.
+        env: further variables of a program, each with what it says: base_url, api_key, anthropic_base_url or model.
     """
 
     call: str | None = None
@@ -91,6 +105,12 @@ class Agent(Engine, NeedsApproval):
     home: str | dict[str, Any] | None = None
     confine: bool = False
     readable: list[str] = field(default_factory=list)
+    inner: str | dict[str, Any] | None = None
+    inner_args: dict[str, Any] = field(default_factory=dict)
+    inner_kwargs: dict[str, Any] = field(default_factory=dict)
+    inner_limits: dict[str, dict[str, float]] = field(default_factory=dict)
+    inner_aliases: list[str] = field(default_factory=list)
+    env: dict[str, str] = field(default_factory=dict)
 
     incidental: ClassVar[frozenset[str]] = frozenset(
         {"timeout", "concurrency", "max_retries", "backoff", "api_key_env"}
@@ -111,6 +131,7 @@ class Agent(Engine, NeedsApproval):
         for name in ("url", "a2a"):
             if getattr(self, name):
                 _check_url(getattr(self, name), name)
+        environment.check_fields(self)
         self._words = _words(self.command) if self.command else []
         later = _words(self.continue_command) if self.continue_command else []
         self._prompting = prompting(self, self._words, later)
@@ -121,12 +142,22 @@ class Agent(Engine, NeedsApproval):
         self._card_name = ""
         self._is_open = False
         self._queue: PriorityGate | None = None
+        self._doors: environment.SeatDoors | None = None
 
     # ------------------------------------------------------------------------------ what it is
 
     @property
     def model(self) -> str:
-        return self.label or self._card_name or self._name()
+        if self.label or self._inner is None:
+            return self.label or self._card_name or self._name()
+        return f"{self._name()} ({self._inner.model})"
+
+    @property
+    def inner_engine(self) -> str | Mapping[str, Any] | None:
+        return environment.reference_of(self)
+
+    def connect(self, calls: InnerDoor) -> None:
+        self._doors = environment.SeatDoors(calls, self.inner_aliases, self.env)
 
     def files(self) -> Sequence[Path]:
         """The agent's code: its package in your folders or its module; of a command the files that it names, and those
@@ -162,13 +193,24 @@ class Agent(Engine, NeedsApproval):
 
     def describe(self) -> Facts:
         """The fields without secrets, and a digest of the agent's code (`files`)."""
-        facts = {**super().describe(), "args": without_secrets(self.args), "home": without_secrets(self.home)}
+        known = dict(environment.described(self, super().describe()))
+        facts = {**known, "args": without_secrets(self.args), "home": without_secrets(self.home)}
+        if self._inner is not None:
+            facts |= {"inner": without_secrets(self.inner), "inner_args": without_secrets(self.inner_args)}
         if address := self.url or self.a2a:
             return {**facts, "url" if self.url else "a2a": public(address)}
         digest = hashlib.sha256()
         for file in self.files():
             digest.update(hashlib.sha256(file.read_bytes()).digest())
         return {**facts, "code": digest.hexdigest()}
+
+    def identity(self, *, location: bool) -> dict[str, Any]:
+        """With what the inner engine is: another model makes another agent of the same program."""
+        facts = super().identity(location=location)
+        if self._inner is None:
+            return facts
+        own = {key: value for key, value in facts.items() if key not in ("inner", "inner_args")}
+        return {**own, "inner": engine_facts(self._inner, location=location)}
 
     def _name(self) -> str:
         if address := self.url or self.a2a:
@@ -183,6 +225,8 @@ class Agent(Engine, NeedsApproval):
 
     def check(self) -> None:
         """Raises `SetupError` for a module or a program that does not exist."""
+        if self.inner is not None:
+            environment.check_packages()
         if self.call:
             calls.check(self.call)
         elif self.command:
@@ -200,6 +244,11 @@ class Agent(Engine, NeedsApproval):
         Raises:
             SetupError: there is none, it cannot be imported or run, or its server does not answer.
         """
+        if self.inner is not None:
+            if self._doors is None:
+                hint = "Play a run with it: harness eval."
+                raise SetupError("inner= needs a run, whose models its program may call", hint=hint)
+            await self._doors.start()
         self._queue = PriorityGate(lambda in_flight: in_flight < self.concurrency)
         try:
             log = self._log = AgentLog(self._log_path)
@@ -208,21 +257,22 @@ class Agent(Engine, NeedsApproval):
         log.open()
         log.begin(self.model)
         if self.call:
-            self._form = calls.PythonAgent(self.call, self.args, self.timeout, log)
+            self._form = calls.PythonAgent(self.call, self.args, self.timeout, log, self._doors)
         elif self._prompting is not None:
             from harness.extensions.agents._prompt_program import PromptProgram
 
             run = None if self._log_path is None else f"{self._log_path.resolve()} {json.dumps(self.describe())}"
-            self._form = PromptProgram(self.model, self._prompting, self.timeout, log, run)
+            doors = () if self._doors is None else (self._doors.of_program,)
+            self._form = PromptProgram(self.model, self._prompting, self.timeout, log, run, *doors)
         elif self.command:
             from harness.extensions.agents._agent_processes import ProgramAgent
 
             self._form = ProgramAgent(
-                self.model, self._words, self.args, self.timeout, self.concurrency, self.history, log
+                self.model, self._words, self.args, self.timeout, self.concurrency, self.history, log, self._doors
             )
         else:
             self._form = server = self._server()
-            server.args, server.history = self.args, self.history
+            server.args, server.history, server.doors = self.args, self.history, self._doors
             await server.start()
             self._card_name, self.weights = server.called
         self._is_open = True
@@ -266,6 +316,8 @@ class Agent(Engine, NeedsApproval):
         self._is_open, self._card_name, self.weights = False, "", None
         if self._form is not None:
             await self._form.close()
+        if self._doors is not None:
+            await self._doors.close()
         if self._log is not None:
             self._log.close()
             self._log = None
