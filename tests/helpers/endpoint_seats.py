@@ -96,6 +96,14 @@ class Place:
         status, _, content = await read_reply(reader)
         return status, json.loads(content)
 
+    async def post_to(self, seat: str, body: Any, key: str) -> tuple[int, Any]:
+        """The same for another seat and another secret."""
+        sent = self.request("/chat/completions", body, Authorization=f"Bearer {key}")
+        reader, writer = await self.connect()
+        writer.write(sent.replace(self.access.id.encode(), seat.encode(), 1))
+        status, _, content = await read_reply(reader)
+        return status, json.loads(content)
+
 
 async def read_reply(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of a reply of known length."""

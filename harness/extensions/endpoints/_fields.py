@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ SAMPLING = {
 }  # fmt: skip
 """Fields of a request that are sampling → the harness's words."""
 _SHOWN_CHARS = 200
+_MAX_NUMBER = 2**31 - 1
+"""What engines can count."""
 
 
 class ProblemError(Exception):
@@ -129,7 +132,13 @@ def _no_number(name: str) -> float:
     raise ValueError(f"{name} is no number of JSON")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_number)
+def _finite(text: str) -> float:
+    if math.isinf(number := float(text)):
+        raise ValueError(f"{text[:20]} is too large a number")
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 """Half of a character outside of Unicode's first plane: alone, no file and no tokenizer takes it."""
 
@@ -151,7 +160,16 @@ def check_depth(value: Any, where: str) -> None:
 
 def sampling_of(body: Mapping[str, Any], names: Mapping[str, str] = SAMPLING) -> dict[str, Any]:
     """The sampling of a request in the harness's words. Raises `ProblemError` for values out of bounds."""
-    said = {ours: body[name] for name, ours in names.items() if name in body}
+    said: dict[str, Any] = {}
+    for name, ours in names.items():
+        value = body.get(name)
+        if value is None:
+            continue
+        if said.get(ours, value) != value:
+            raise bad(f"{name} and {ours} mean the same but differ: say one", name, "invalid_value")
+        if isinstance(value, int) and abs(value) > _MAX_NUMBER:
+            raise bad(f"{name} must be at most {_MAX_NUMBER}", name, "invalid_value")
+        said[ours] = value
     try:
         return normalize(said) if said else said
     except SetupError as error:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-from aiohttp import web
+from aiohttp import HttpVersion10, web
 
 from harness.api import Completion, InnerRequest, near
 from harness.extensions.endpoints._answers import Api, ApiReply, Asked
@@ -36,8 +36,8 @@ MAX_BODY = 4 * 2**20
 MAX_CONNECTIONS = 4096
 _SHUT = 4096
 """How many seats that are shut are remembered as such."""
-_GRACE = 2.0
-"""Seconds that calls in flight have when the server closes."""
+_MAX_NAME = 200
+"""Characters of a model's name."""
 _HEADERS = {"x-should-retry": "false"}
 """Of refusals: the harness has tried again where that helps. OpenAI's and Anthropic's clients read it."""
 _EVENTS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
@@ -94,9 +94,9 @@ class EndpointServer:
         max_connections: connections at a time; at most half of the files that this process may open.
         patience: seconds that a request may take to come.
         keep_alive: seconds without a word after which a program that waits for events hears that the connection lives.
+        grace: seconds that calls in flight have when the server closes.
 
     Attributes:
-        open_calls: requests with a seat's secret that are being answered.
         socket, port: where it listens, once it is started.
     """
 
@@ -107,9 +107,10 @@ class EndpointServer:
         max_connections: int = MAX_CONNECTIONS,
         patience: float = 30.0,
         keep_alive: float = 10.0,
+        grace: float = 2.0,
     ) -> None:
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self.max_body, self.patience, self.keep_alive = max_body, patience, keep_alive
+        self.max_body, self.patience, self.keep_alive, self.grace = max_body, patience, keep_alive, grace
         self.max_connections = min(max_connections, files // 2)
         self.max_calls = max(16, self.max_connections // 4)
         self._apis: dict[str, Api] = {
@@ -122,7 +123,7 @@ class EndpointServer:
         self._seats: dict[str, _Seat] = {}
         self._shut: OrderedDict[str, None] = OrderedDict()
         self._listeners: list[asyncio.Server] = []
-        self.open_calls = 0
+        self._calls: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
         """Listen. Raises `OSError` if that is impossible."""
@@ -158,11 +159,19 @@ class EndpointServer:
 
     async def close(self) -> None:
         """Stop listening, give calls in flight a moment, and close all connections."""
+        self._seats.clear()
         for listener in self._listeners:
             listener.close()
         self._listeners.clear()
         self._connections.close()
-        await self._server.shutdown(_GRACE)
+        if self._calls:
+            await asyncio.wait(self._calls, timeout=self.grace)
+        for call in self._calls:
+            call.cancel()
+        if self._calls:
+            await asyncio.wait(self._calls, timeout=self.grace)
+        self._server.pre_shutdown()
+        await self._server.shutdown(self.grace)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
@@ -170,7 +179,14 @@ class EndpointServer:
         """How many connections there are."""
         return len(self._connections)
 
+    @property
+    def open_calls(self) -> int:
+        """How many requests with a seat's secret are being answered."""
+        return len(self._calls)
+
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.version < HttpVersion10:
+            return self._no_http(400)
         connection: Any = request.protocol
         path = request.path
         below = path.partition("/v1")[2]
@@ -190,12 +206,14 @@ class EndpointServer:
             raise ProblemError(429, f"{seat.open_calls} calls are open at once", code="rate_limit_exceeded")
         self._connections.begin(connection)
         seat.open_calls += 1
-        self.open_calls += 1
+        task = asyncio.current_task()
+        assert task is not None
+        self._calls.add(task)
         try:
             yield
         finally:
             seat.open_calls -= 1
-            self.open_calls -= 1
+            self._calls.discard(task)
             self._connections.end(connection)
 
     async def _reply(
@@ -244,6 +262,8 @@ class EndpointServer:
         name = body.get("model")
         if not isinstance(name, str) or not name:
             raise ProblemError(400, f"model is missing: it is {seat.model.name}", param="model")
+        if len(name) > _MAX_NAME:
+            raise ProblemError(400, f"a model's name has at most {_MAX_NAME} characters", param="model")
         if name != seat.model.name and name not in seat.accepts and "*" not in seat.accepts:
             hint = near(name[:100], {seat.model.name, *seat.accepts})
             raise ProblemError(404, f"no model {shown(name)} here. {hint}", code="model_not_found", param="model")
