@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -174,6 +174,29 @@ def sampling_of(body: Mapping[str, Any], names: Mapping[str, str] = SAMPLING) ->
         return normalize(said) if said else said
     except SetupError as error:
         raise bad(error.message.removeprefix("generation_kwargs: "), code="invalid_value") from None
+
+
+class Tools:
+    """Tools of requests. A program sends the same ones with every call; they are read once.
+
+    Args:
+        read: one tool, and what stands before its fields in errors → the tool as the harness has it.
+    """
+
+    def __init__(self, read: Callable[[dict[str, Any], str], dict[str, Any]]) -> None:
+        self._one = read
+        self._sent: Any = ()
+        self._read: tuple[dict[str, Any], ...] = ()
+
+    def of(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        """The tools of a request. Raises `ProblemError`."""
+        sent = body.get("tools")
+        if not sent:
+            return ()
+        if sent != self._sent:
+            found = tuple(self._one(tool, f"tools[{n}].") for n, tool in enumerate(objects(body, "tools")))
+            self._sent, self._read = sent, found
+        return self._read
 
 
 def one_of(value: Any, choices: Collection[str], where: str) -> str:

@@ -11,6 +11,7 @@ from harness.extensions.endpoints._answers import ApiReply, Asked, event
 from harness.extensions.endpoints._fields import (
     Fields,
     ProblemError,
+    Tools,
     bad,
     check_depth,
     objects,
@@ -66,10 +67,13 @@ class MessagesApi:
 
     ping = event({"type": "ping"}, "ping")
 
+    def __init__(self) -> None:
+        self._tools = Tools(_tool)
+
     def read(self, body: dict[str, Any]) -> Asked:
         """Read a request. Raises `ProblemError`."""
         _BODY.look(body)
-        tools = tuple(_tool(tool, f"tools[{number}].") for number, tool in enumerate(objects(body, "tools")))
+        tools = self._tools.of(body)
         chosen, single = _choice(typed(body, "tool_choice", dict))
         messages = [*_system(body.get("system")), *_messages(body)]
         thinking = typed(body, "thinking", dict) or {}

@@ -7,7 +7,17 @@ from typing import Any
 
 from harness.api import InnerRequest
 from harness.extensions.endpoints._answers import ApiReply, Asked, event
-from harness.extensions.endpoints._fields import Fields, ProblemError, bad, objects, one_of, sampling_of, shown, typed
+from harness.extensions.endpoints._fields import (
+    Fields,
+    ProblemError,
+    Tools,
+    bad,
+    objects,
+    one_of,
+    sampling_of,
+    shown,
+    typed,
+)
 from harness.extensions.endpoints._openai import (
     IGNORED,
     REFUSED,
@@ -54,10 +64,13 @@ _SAID = ("instructions", "tools", "tool_choice", "temperature", "top_p", "max_ou
 class ResponsesApi(OpenAIErrors):
     """Conversations as items: `/v1/responses`."""
 
+    def __init__(self) -> None:
+        self._tools = Tools(_tool)
+
     def read(self, body: dict[str, Any]) -> Asked:
         """Read a request. Raises `ProblemError`."""
         _BODY.look(body)
-        tools = tuple(_tool(tool, f"tools[{number}].") for number, tool in enumerate(objects(body, "tools")))
+        tools = self._tools.of(body)
         text = typed(body, "text", dict) or {}
         _TEXT.look(text, "text.")
         form = typed(text, "format", dict, "text.")

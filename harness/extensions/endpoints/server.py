@@ -27,6 +27,7 @@ from harness.extensions.endpoints._answers import Api, ApiReply, Asked
 from harness.extensions.endpoints._connections import Connection, Connections
 from harness.extensions.endpoints._fields import ProblemError, read_json, shown
 from harness.extensions.endpoints._problems import problem_of
+from harness.extensions.endpoints._thoughts import Thoughts
 from harness.extensions.endpoints.chat import ChatApi, CompletionsApi
 from harness.extensions.endpoints.messages import CountTokens, MessagesApi
 from harness.extensions.endpoints.responses import ResponsesApi
@@ -84,6 +85,16 @@ class _Seat:
     accepts: frozenset[str]
     calls: int = 0
     open_calls: int = 0
+    thoughts: Thoughts = field(default_factory=Thoughts)
+
+    async def complete(self, asked: Asked) -> ApiReply:
+        """Ask the model."""
+        self.calls += 1
+        serial = self.calls
+        completion = await self.model.complete(self.thoughts.added(asked.ask))
+        reply = ApiReply(asked, completion, serial)
+        self.thoughts.keep(completion, reply)
+        return reply
 
 
 class EndpointServer:
@@ -269,20 +280,18 @@ class EndpointServer:
             raise ProblemError(404, f"no model {shown(name)} here. {hint}", code="model_not_found", param="model")
 
     async def _answer(self, request: web.BaseRequest, seat: _Seat, api: Api, asked: Asked) -> web.StreamResponse:
-        seat.calls += 1
-        serial = seat.calls
         if asked.stream:
-            return await self._streamed(_Stream(request, api, self.keep_alive), seat, api, asked, serial)
+            return await self._streamed(_Stream(request, api, self.keep_alive), seat, api, asked)
         try:
-            answer = ApiReply(asked, await seat.model.complete(asked.ask), serial)
+            answer = await seat.complete(asked)
         except Exception as error:
             raise problem_of(error) from None
         return web.Response(body=json.dumps(api.reply(asked, answer)).encode(), content_type="application/json")
 
-    async def _streamed(self, stream: _Stream, seat: _Seat, api: Api, asked: Asked, serial: int) -> web.StreamResponse:
+    async def _streamed(self, stream: _Stream, seat: _Seat, api: Api, asked: Asked) -> web.StreamResponse:
         problem = None
         try:
-            answer = ApiReply(asked, await seat.model.complete(asked.ask), serial)
+            answer = await seat.complete(asked)
             events = api.events(asked, answer)
         except Exception as error:
             problem = problem_of(error)
