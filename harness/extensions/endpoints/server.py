@@ -52,7 +52,7 @@ class OfferedModel(Protocol):
         """The name that programs ask for."""
 
     async def complete(self, ask: InnerRequest) -> Completion:
-        """Answer one call. Raises what `harness.api.SeatCalls.complete` raises."""
+        """Answer one call. Raises what `harness.api.inner_calls.SeatCalls.complete` raises."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -21,8 +22,11 @@ from harness.api import (
     RefusedError,
     RequestError,
 )
+from harness.extensions.endpoints import _openai, chat, messages, responses
+from harness.extensions.endpoints._fields import Fields
 from tests.helpers.endpoint_seats import HELLO, Place, Scripted, serve
 
+ROOT = Path(__file__).parents[3]
 BODY: dict[str, Any] = {"model": "tiny", "messages": HELLO}
 IMAGE = [{"type": "image_url", "image_url": {"url": "data:"}}]
 FUNCTION = {"name": "look", "parameters": {}}
@@ -226,3 +230,14 @@ def test_no_secret_is_written_down(caplog: pytest.LogCaptureFixture) -> None:
         assert secret not in f"{answers[0]}{answers[1]}{answers[3]}{caplog.text}{place.server!r}"
 
     serve(work)
+
+
+def test_the_page_names_every_field_that_is_ignored_or_refused() -> None:
+    page = (ROOT / "docs" / "reference" / "endpoints.md").read_text("utf-8")
+    ignored, refused = page.partition("**Ignored**")[2].split("**Refused**")
+    fields = [one for module in (_openai, chat, responses, messages) for one in vars(module).values()]
+    found = [one for one in fields if isinstance(one, Fields)]
+    assert len(found) > 10
+    for one in found:
+        assert {name for name in one.ignored if f"`{name}`" not in ignored} == set()
+        assert {name for name in one.refused if f"`{name}`" not in refused} == set()
