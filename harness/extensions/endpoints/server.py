@@ -41,6 +41,8 @@ _MAX_NAME = 200
 """Characters of a model's name."""
 _HEADERS = {"x-should-retry": "false"}
 """Of refusals: the harness has tried again where that helps. OpenAI's and Anthropic's clients read it."""
+_BUSY = "rate_limit_exceeded"
+"""OpenAI's code of what may be asked again soon."""
 _EVENTS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
 
 
@@ -214,7 +216,7 @@ class EndpointServer:
     def _call(self, seat: _Seat, connection: Connection) -> Iterator[None]:
         """Count a call as open."""
         if seat.open_calls >= self.max_calls:
-            raise ProblemError(429, f"{seat.open_calls} calls are open at once", code="rate_limit_exceeded")
+            raise ProblemError(429, f"{seat.open_calls} calls are open at once", code=_BUSY)
         self._connections.begin(connection)
         seat.open_calls += 1
         task = asyncio.current_task()
@@ -315,7 +317,8 @@ class EndpointServer:
         return web.json_response({**models[0], "id": unquote(name)})
 
     def _refused(self, problem: ProblemError, api: Api) -> web.Response:
-        return web.json_response(api.error(problem), status=problem.status, headers=_HEADERS)
+        headers = None if problem.code == _BUSY else _HEADERS
+        return web.json_response(api.error(problem), status=problem.status, headers=headers)
 
     def _no_http(self, status: int) -> web.Response:
         problem = ProblemError(status, "this is no request of HTTP/1.1" if status < 500 else "the server failed")
