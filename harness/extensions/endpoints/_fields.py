@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -180,10 +180,10 @@ class Tools:
     """Tools of requests. A program sends the same ones with every call; they are read once.
 
     Args:
-        read: one tool, and what stands before its fields in errors → the tool as the harness has it.
+        read: one tool, and what stands before its fields in errors → the tools as the harness has them.
     """
 
-    def __init__(self, read: Callable[[dict[str, Any], str], dict[str, Any]]) -> None:
+    def __init__(self, read: Callable[[dict[str, Any], str], Iterable[dict[str, Any]]]) -> None:
         self._one = read
         self._sent: Any = ()
         self._read: tuple[dict[str, Any], ...] = ()
@@ -194,8 +194,8 @@ class Tools:
         if not sent:
             return ()
         if sent != self._sent:
-            found = tuple(self._one(tool, f"tools[{n}].") for n, tool in enumerate(objects(body, "tools")))
-            self._sent, self._read = sent, found
+            found = [one for n, tool in enumerate(objects(body, "tools")) for one in self._one(tool, f"tools[{n}].")]
+            self._sent, self._read = sent, tuple(found)
         return self._read
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.extensions.endpoints._answers import event
@@ -56,14 +56,20 @@ def function_of(function: Mapping[str, Any], where: str) -> dict[str, Any]:
     }
 
 
-def chat_tool(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
+def no_function(tool: Mapping[str, Any], where: str) -> ProblemError:
+    """What is said of a tool that is no function."""
+    why = "only functions are supported: turn it off in the program"
+    return bad(f"{where}type is {shown(tool.get('type'))}, and {why}", f"{where}type", "unsupported_parameter")
+
+
+def chat_tool(tool: Mapping[str, Any], where: str) -> Iterator[dict[str, Any]]:
     """One of `tools` of the chat API."""
     if tool.get("type", "function") != "function":
-        raise bad(f"{where}type: only functions are supported, not {shown(tool['type'])}", f"{where}type")
+        raise no_function(tool, where)
     _TOOL.look(tool, where)
     function = typed(tool, "function", dict, where, required=True)
     _FUNCTION.look(function, f"{where}function.")
-    return function_of(function, f"{where}function.")
+    yield function_of(function, f"{where}function.")
 
 
 def choice_of(choice: Any, tools: tuple[dict[str, Any], ...], name: str | None = None) -> Any:

@@ -20,7 +20,7 @@ from harness.extensions.endpoints._fields import (
     shown,
     typed,
 )
-from harness.extensions.endpoints._openai import choice_of, format_of, function_of
+from harness.extensions.endpoints._openai import choice_of, format_of, function_of, no_function
 
 IGNORED = frozenset(
     {
@@ -250,12 +250,12 @@ def _of_assistant(blocks: Any, where: str) -> dict[str, Any]:
     return {**message, "tool_calls": calls} if calls else message
 
 
-def _tool(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _tool(tool: Mapping[str, Any], where: str) -> Iterator[dict[str, Any]]:
     if tool.get("type") not in (None, "custom"):
-        raise bad(f"{where}type: only tools with an input_schema are supported, not {shown(tool['type'])}", where)
+        raise no_function(tool, where)
     _TOOL.look(tool, where)
     schema = typed(tool, "input_schema", dict, where, required=True)
-    return function_of({**tool, "parameters": schema}, where)
+    yield function_of({**tool, "parameters": schema}, where)
 
 
 def _choice(choice: Mapping[str, Any] | None) -> tuple[Any, bool]:
