@@ -136,7 +136,7 @@ def content_of(content: Any, where: str, kinds: frozenset[str] = TEXT_PARTS) -> 
     texts = []
     for number, part in enumerate(content):
         kind = part.get("type") if isinstance(part, dict) else None
-        if kind not in kinds:
+        if not isinstance(kind, str) or kind not in kinds:
             place = f"{where}[{number}]"
             raise bad(f"{place}: only text is supported, not {shown(kind or part)}", place, "unsupported_content")
         texts.append(typed(part, "refusal" if kind == "refusal" else "text", str, f"{where}[{number}].", True))
