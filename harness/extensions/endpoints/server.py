@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import hmac
 import json
+import os
 import resource
 import secrets
 import shutil
@@ -35,6 +36,8 @@ from harness.extensions.endpoints.responses import ResponsesApi
 MAX_BODY = 4 * 2**20
 """Bytes of a request."""
 MAX_CONNECTIONS = 4096
+_MAX_FOLDER = 80
+"""Bytes of a path below which a socket can be: its own has at most 107."""
 _SHUT = 4096
 """How many seats that are shut are remembered as such."""
 _MAX_NAME = 200
@@ -107,6 +110,8 @@ class EndpointServer:
         max_connections: connections at a time; at most half of the files that this process may open.
         patience: seconds that a request may take to come.
         keep_alive: seconds without a word after which a program that waits for events hears that the connection lives.
+        folder: where the folder with the socket is made: by default with the temporary files of this machine, and in
+            /tmp where a path would be too long for a socket.
         grace: seconds that calls in flight have when the server closes.
 
     Attributes:
@@ -121,9 +126,11 @@ class EndpointServer:
         patience: float = 30.0,
         keep_alive: float = 10.0,
         grace: float = 2.0,
+        folder: Path | None = None,
     ) -> None:
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.max_body, self.patience, self.keep_alive, self.grace = max_body, patience, keep_alive, grace
+        self.folder = folder or tempfile.gettempdir()
         self.max_connections = min(max_connections, files // 2)
         self.max_calls = max(16, self.max_connections // 4)
         self._apis: dict[str, Api] = {
@@ -143,10 +150,15 @@ class EndpointServer:
         loop = asyncio.get_running_loop()
         self._server = web.Server(self._handle)
         self._connections = Connections(self._server, self._no_http, self.max_connections, self.patience)
-        self._folder = Path(tempfile.mkdtemp(prefix="harness-"))
+        where = self.folder if len(os.fsencode(self.folder)) < _MAX_FOLDER else "/tmp"
+        self._folder = Path(tempfile.mkdtemp(prefix="harness-", dir=where))
         self.socket = self._folder / "model.sock"
-        self._listeners.append(await loop.create_server(self._connections, "127.0.0.1", 0))
-        self._listeners.append(await loop.create_unix_server(self._connections, self.socket))
+        try:
+            self._listeners.append(await loop.create_server(self._connections, "127.0.0.1", 0))
+            self._listeners.append(await loop.create_unix_server(self._connections, self.socket))
+        except OSError:
+            await self.close()
+            raise
         self.port: int = self._listeners[0].sockets[0].getsockname()[1]
 
     def open(self, model: OfferedModel, name: str, accepts: Collection[str] = ()) -> Access:
@@ -171,7 +183,7 @@ class EndpointServer:
                 self._shut.popitem(last=False)
 
     async def close(self) -> None:
-        """Stop listening, give calls in flight a moment, and close all connections."""
+        """Stop listening, give calls in flight a moment, and close all connections. Called after `start`."""
         self._seats.clear()
         for listener in self._listeners:
             listener.close()
@@ -265,10 +277,13 @@ class EndpointServer:
         if request.headers.get("Expect", "").lower() == "100-continue":
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = bytearray()
-        async for chunk in request.content.iter_any():
-            body += chunk
-            if len(body) > self.max_body:
-                raise too_large
+        try:
+            async for chunk in request.content.iter_any():
+                body += chunk
+                if len(body) > self.max_body:
+                    raise too_large
+        except (web.RequestPayloadError, ConnectionError):
+            raise ProblemError(400, "the body of the request is not as its headers say") from None
         return bytes(body)
 
     def _check_model(self, seat: _Seat, body: dict[str, Any]) -> None:
