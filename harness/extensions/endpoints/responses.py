@@ -49,7 +49,10 @@ _BODY = Fields(
     },
 )  # fmt: skip
 _MESSAGE = Fields(frozenset({"type", "role", "content"}), frozenset({"id", "status", "phase"}))
-_CALL = Fields(frozenset({"type", "call_id", "name", "arguments", "namespace"}), frozenset({"id", "status", "caller"}))
+_CALL = Fields(
+    frozenset({"type", "call_id", "name", "arguments", "namespace"}),
+    frozenset({"id", "status", "caller", "parsed_arguments"}),
+)
 _OUTPUT = Fields(frozenset({"type", "call_id", "output"}), frozenset({"id", "status", "name", "caller"}))
 _TOOL = Fields(
     frozenset({"type", "name", "description", "parameters"}),

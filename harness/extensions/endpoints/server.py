@@ -170,7 +170,7 @@ class EndpointServer:
             accepts: names of models that the program may ask for besides `model.name`; "*" stands for all. The same
                 model answers.
         """
-        key, secret = secrets.token_urlsafe(12), f"sk-seat-{secrets.token_urlsafe(24)}"
+        key, secret = secrets.token_hex(8), f"sk-seat-{secrets.token_urlsafe(24)}"
         self._seats[key] = _Seat(name, model, secret.encode(), frozenset(accepts))
         base = f"http://127.0.0.1:{self.port}/s/{key}"
         return Access(f"{base}/v1", base, secret, self.socket)
@@ -213,12 +213,11 @@ class EndpointServer:
         if request.version < HttpVersion10:
             return self._no_http(400)
         connection: Any = request.protocol
-        path = request.path
-        below = path.partition("/v1")[2]
+        key, below = _parts(request.path)
         default = "/messages" if "anthropic-version" in request.headers else "/chat/completions"
         api = self._apis.get(below) or self._apis[default]
         try:
-            seat = self._seat_of(path, request)
+            seat = self._seat_of(key, request)
             with self._call(seat, connection):
                 return await self._reply(request, connection, seat, api, below)
         except ProblemError as problem:
@@ -247,7 +246,7 @@ class EndpointServer:
         if path == "/models" or path.startswith("/models/"):
             return self._models(seat, request, path[8:])
         if path not in self._apis:
-            raise ProblemError(404, f"no such path: {shown(path)}. {near(path[:100], self._apis)}")
+            raise ProblemError(404, f"no such path: {shown(path)}. {near(path[:100], self._apis)}", code="unknown_path")
         if request.method != "POST":
             raise ProblemError(405, f"{path} wants POST, not {request.method[:20]}")
         body = read_json(await self._body(request))
@@ -257,11 +256,10 @@ class EndpointServer:
             return web.json_response(api.count(body))
         return await self._answer(request, seat, api, api.read(body))
 
-    def _seat_of(self, path: str, request: web.BaseRequest) -> _Seat:
-        _, s, key, *_ = f"{path}///".split("/", 3)
-        seat = self._seats.get(key) if s == "s" else None
+    def _seat_of(self, key: str, request: web.BaseRequest) -> _Seat:
+        seat = self._seats.get(key)
         if seat is None:
-            if s == "s" and key in self._shut:
+            if key in self._shut:
                 raise ProblemError(410, "this seat is closed: its episode is over", code="seat_closed")
             raise ProblemError(404, "no such address: it begins with /s/, the seat's id, /v1", code="unknown_seat")
         said = request.headers.get("Authorization", "")
@@ -325,11 +323,12 @@ class EndpointServer:
         if request.method not in ("GET", "HEAD"):
             raise ProblemError(405, f"/models wants GET, not {request.method[:20]}")
         names = [seat.model.name, *sorted(seat.accepts - {"*", seat.model.name})]
-        models = [{"id": one, "object": "model", "created": 0, "owned_by": "harness"} for one in names]
-        if not name:
-            return web.json_response({"object": "list", "data": models})
-        self._check_model(seat, {"model": unquote(name)})
-        return web.json_response({**models[0], "id": unquote(name)})
+        if name:
+            self._check_model(seat, {"model": unquote(name)})
+            return web.json_response(_model(unquote(name)))
+        models = [_model(one) for one in names]
+        ends = {"first_id": names[0], "last_id": names[-1], "has_more": False}
+        return web.json_response({"object": "list", "data": models, **ends})
 
     def _refused(self, problem: ProblemError, api: Api) -> web.Response:
         headers = None if problem.code == _BUSY else _HEADERS
@@ -340,6 +339,18 @@ class EndpointServer:
         response = self._refused(problem, self._apis["/chat/completions"])
         response.force_close()
         return response
+
+
+def _parts(path: str) -> tuple[str, str]:
+    """The seat of a path, and what follows its /v1; "" for what is not there."""
+    _, s, key, v1, below = f"{path}////".split("/", 4)
+    return (key if s == "s" else ""), (f"/{below.rstrip('/')}" if v1 == "v1" else "")
+
+
+def _model(name: str) -> dict[str, Any]:
+    """A model as both providers list it."""
+    of_openai = {"id": name, "object": "model", "created": 0, "owned_by": "harness"}
+    return {**of_openai, "type": "model", "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
 
 
 class _Stream:

@@ -111,6 +111,14 @@ def test_the_client_that_is_not_asynchronous() -> None:
     serve(work)
 
 
+def test_the_models_of_a_seat() -> None:
+    async def work(place: Place) -> None:
+        assert [one.id async for one in place.anthropic.models.list()] == ["tiny", "claude-x"]
+        assert (await place.anthropic.models.retrieve("claude-x")).display_name == "claude-x"
+
+    serve(work, accepts=["claude-x"])
+
+
 CLAUDE_CODE: dict[str, Any] = {
     "model": "tiny",
     "max_tokens": 32000,

@@ -120,6 +120,8 @@ def test_structured_responses() -> None:
         reply = await place.openai.responses.parse(model="tiny", input="hello", text_format=Choice)
         assert reply.output_parsed == Choice(color="blue")
         assert place.ask.constraint["json"]["required"] == ["color"]
+        await place.openai.responses.create(model="tiny", input=[*reply.output, {"role": "user", "content": "why?"}])
+        assert place.ask.messages[0] == {"role": "assistant", "content": '{"color": "blue"}'}
 
     serve(work, Completion('{"color": "blue"}'))
 
