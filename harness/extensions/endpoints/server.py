@@ -44,6 +44,7 @@ _MAX_NAME = 200
 """Characters of a model's name."""
 _HEADERS = {"x-should-retry": "false"}
 """Of refusals: the harness has tried again where that helps. OpenAI's and Anthropic's clients read it."""
+_HIDDEN = b"..."
 _BUSY = "rate_limit_exceeded"
 """OpenAI's code of what may be asked again soon."""
 _EVENTS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
@@ -249,7 +250,8 @@ class EndpointServer:
             raise ProblemError(404, f"no such path: {shown(path)}. {near(path[:100], self._apis)}", code="unknown_path")
         if request.method != "POST":
             raise ProblemError(405, f"{path} wants POST, not {request.method[:20]}")
-        body = read_json(await self._body(request))
+        # A program may show its key to its model; a run records what it asks, and no key.
+        body = read_json((await self._body(request)).replace(seat.secret, _HIDDEN))
         connection.waits_since = None  # it has come as a whole
         self._check_model(seat, body)
         if isinstance(api, CountTokens):
