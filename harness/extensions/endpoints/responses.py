@@ -91,7 +91,7 @@ class ResponsesApi(OpenAIErrors):
         ask = InnerRequest(
             "responses",
             body["model"],
-            _messages(body),
+            tuple(_messages(body)),
             tools=tools,
             tool_choice=choice_of(choice, tools, choice.get("name") if isinstance(choice, dict) else None),
             sampling=sampling_of(body, _SAMPLING),

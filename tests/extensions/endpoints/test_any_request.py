@@ -155,6 +155,7 @@ def check(number: int, changes: list[tuple[tuple[Any, ...], Any]]) -> None:
         assert 400 <= problem.status < 500
         assert json.dumps(api.error(problem)) and api.error_events(problem)
         return
+    assert isinstance(asked.ask.messages, tuple)
     assert all(isinstance(message["content"], str) for message in asked.ask.messages)
     reply = ApiReply(asked, REPLY, 1)
     assert json.dumps(api.reply(asked, reply))

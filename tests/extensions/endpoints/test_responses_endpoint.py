@@ -41,7 +41,7 @@ def test_items_of_a_reply_go_back_as_they_came() -> None:
         assert place.ask == InnerRequest(
             "responses",
             "tiny",
-            [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"}],
+            ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"}),
             tools=({key: TOOL[key] for key in ("name", "description", "parameters")},),
             sampling={"max_tokens": 50},
         )
