@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from harness.api import Completion, Engine, Facts, Range, Request, plugin
+from harness.api import CallsTools, Completion, Engine, Facts, Outcome, Range, Request, plugin
 from harness.api.errors import EngineFatalError, SetupError
 from harness.api.printable import clean_name
 from harness.engines.priority import PriorityGate
@@ -23,11 +23,13 @@ from harness.extensions.agents import _agent_calls as calls
 from harness.extensions.agents._agent_log import AgentLog
 from harness.extensions.agents._prompting import prompting
 from harness.extensions.openai.replicas import keys_sent, public
+from harness.extensions.seats.packages import require_mcp
 from harness.plugins.approvals import NeedsApproval
 from harness.plugins.needed_approval import NeededApproval
 from harness.storage.redaction import without_secrets
 
 if TYPE_CHECKING:
+    from harness.extensions.agents._acting_agent import ActingAgent
     from harness.extensions.agents._agent_processes import ProgramAgent
     from harness.extensions.agents._agent_server import AgentServer
     from harness.extensions.agents._prompt_program import PromptProgram
@@ -39,7 +41,7 @@ _MAX_FILES = 1_000
 
 
 @plugin
-class Agent(Engine, NeedsApproval):
+class Agent(Engine, CallsTools, NeedsApproval):
     """An agent of your own: a Python function or class (`call`), a program (`command`) or a server (`url`).
 
     Args:
@@ -57,7 +59,9 @@ class Agent(Engine, NeedsApproval):
         api_key_env: the environment variable with the server's key.
         interface: how a program is asked: by `lines` of JSON, or by a `prompt`: it is started for each turn, gets the
             turn's text, and prints its reply. The text is its standard input, or stands in the command for `{prompt}`,
-            or in the file whose name stands there for `{prompt_file}`.
+            or in the file whose name stands there for `{prompt_file}`. By `mcp`: it is started once for each seat of an
+            episode and plays by itself, through the MCP server of its seat (HARNESS_MCP_URL, HARNESS_MCP_TOKEN; a
+            function gets `mcp_url` and `mcp_token`).
         continue_command: with `prompt`: the command in later turns, which goes on with the session of the one before
             in the same folder and gets what is new; without it the command gets the whole conversation in each turn.
         reply: with `prompt`: where the reply is, if not in the standard output: a file in the working folder, and
@@ -80,7 +84,7 @@ class Agent(Engine, NeedsApproval):
     max_retries: Annotated[int, Range(ge=0)] = 2
     backoff: Annotated[float, Range(ge=0)] = 0.5
     api_key_env: str = ""
-    interface: Literal["lines", "prompt"] = "lines"
+    interface: Literal["lines", "prompt", "mcp"] = "lines"
     continue_command: str | list[str] | None = None
     reply: str = ""
     home: str | dict[str, Any] | None = None
@@ -106,11 +110,14 @@ class Agent(Engine, NeedsApproval):
             _check_url(self.url)
         self._words = _words(self.command) if self.command else []
         later = _words(self.continue_command) if self.continue_command else []
+        self.keeps_questions = self.interface == "mcp"
+        if self.interface == "mcp":
+            self._check_acting()
         self._prompting = prompting(self, self._words, later)
         self._words += later  # all of them name what it runs
         self._log_path: Path | None = None
         self._log: AgentLog | None = None  # what follows is made by `start`: an engine is sent to workers before it
-        self._form: calls.PythonAgent | ProgramAgent | PromptProgram | AgentServer | None = None
+        self._form: calls.PythonAgent | ProgramAgent | PromptProgram | ActingAgent | AgentServer | None = None
         self._is_open = False
         self._queue: PriorityGate | None = None
 
@@ -175,6 +182,8 @@ class Agent(Engine, NeedsApproval):
 
     def check(self) -> None:
         """Raises `SetupError` for a module or a program that does not exist."""
+        if self.interface == "mcp":
+            require_mcp()
         if self.call:
             calls.check(self.call)
         elif self.command:
@@ -197,7 +206,9 @@ class Agent(Engine, NeedsApproval):
             raise SetupError(f"{self._log_path} cannot be written: {error.strerror or error}") from None
         log.open()
         log.begin(self.model)
-        if self.call:
+        if self.interface == "mcp":
+            self._form = await self._acting(log)
+        elif self.call:
             self._form = calls.PythonAgent(self.call, self.args, self.timeout, log)
         elif self._prompting is not None:
             from harness.extensions.agents._prompt_program import PromptProgram
@@ -230,13 +241,43 @@ class Agent(Engine, NeedsApproval):
         """
         if self._form is None or self._queue is None or not self._is_open:
             raise EngineFatalError("the engine is not started, or closed")
-        if self.command and self._prompting is None and not self.history:
+        if self.interface == "mcp" or (self.command and self._prompting is None and not self.history):
             return await self._form.complete(request)  # a process answers one at a time, and they are few
         await self._queue.enter(request.thread.age)
         try:
             return await self._form.complete(request)
         finally:
             self._queue.leave()
+
+    @property
+    def tools_problem(self) -> str | None:
+        return None if self.interface == "mcp" else "a program that answers with texts calls none (interface=mcp does)"
+
+    def end_episode(self, episode: str, outcome: Outcome | None) -> None:
+        if self.interface == "mcp" and self._form is not None:
+            acting: Any = self._form
+            acting.end_episode(episode, outcome)
+
+    def _check_acting(self) -> None:
+        if self.url or self.history:
+            which = "url" if self.url else "history"
+            hint = "It takes command= or call=, which is started once for each seat and keeps its own memory."
+            raise SetupError(f"interface=mcp takes no {which}=", hint=hint, at=(which,))
+        if self.command and self.args:
+            hint = "Write them into the command."
+            raise SetupError("interface=mcp gives a command no args=", hint=hint, at=("args",))
+
+    async def _acting(self, log: AgentLog) -> ActingAgent:
+        """Programs that play by themselves."""
+        from harness.extensions.agents._acting_agent import ActingAgent
+        from harness.extensions.agents._acting_programs import FunctionLauncher, ProgramLauncher
+
+        launcher = (
+            FunctionLauncher(self.call, self.args, log) if self.call else ProgramLauncher(self.model, self._words, log)
+        )
+        acting = ActingAgent(self.model, launcher, self.timeout, self.concurrency, log)
+        await acting.start()
+        return acting
 
     def stop_retrying(self, reason: Exception) -> None:
         if isinstance(self._form, Engine):  # a server, which is asked again

@@ -135,6 +135,7 @@ class OpenSeat:
     Attributes:
         secret: what whoever plays it has to show.
         on_change: called when a turn begins or is over.
+        answered: the number of the last turn that has its move.
         on_turn: called with each turn, recorded ones too, before it can be read.
     """
 
@@ -156,7 +157,7 @@ class OpenSeat:
         self._number = 0  # of the last turn that began
         self._changed = asyncio.Event()
         self._waiting: object | None = None
-        self._answered = 0
+        self.answered = 0
 
     # ------------------------------------------------------------------------------ the run's side
 
@@ -269,7 +270,7 @@ class OpenSeat:
                 f"the episode is over{': ' * bool(self.outcome)}{self.outcome or ''}; nothing was done", True
             )
         if turn is None:
-            has_moved = self._number and self._answered == self._number
+            has_moved = self._number and self.answered == self._number
             why = f"turn {self._number} is over, you have made your move" if has_moved else "it is not your turn"
             return ActResult(f"{why}; nothing was done. Call wait_for_turn", True)
         if number is not None and number != turn.number:
@@ -301,7 +302,7 @@ class OpenSeat:
 
     def _over(self, turn: SeatTurn, reply: Completion) -> None:
         """A turn has its move."""
-        self._answered = turn.number
+        self.answered = turn.number
         if turn.recorded is None:
             if self._move is not None and not self._move.done():
                 self._move.set_result(reply)
