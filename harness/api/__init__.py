@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         UserError,
         near,
     )
-    from .inner_calls import CallsModels, InnerRequest, InnerUsage, TurnId
+    from .inner_calls import CallsModels, InnerRequest, InnerUsage, NoTurnError, TurnId
     from .metric import CorpusMetric, Metric, Parts, RatioMetric, linearize
     from .plugin import UNBOUNDED, Bounds, Range, as_text, derive_seed, plugin
     from .policy import InformedPolicy, Policy
@@ -72,6 +72,7 @@ __all__ = [
     "LimitReachedError",
     "Metric",
     "Move",
+    "NoTurnError",
     "NotPreparedError",
     "OpenChannel",
     "Outcome",
@@ -109,7 +110,7 @@ __all__ = [
 ]
 
 _INTERFACES = ("plugin", "reply", "episode", "task", "protocol", "policy", "metric", "engine")
-_INNER_CALLS = ("CallsModels", "InnerRequest", "InnerUsage", "TurnId")  # what few engines need
+_INNER_CALLS = ("CallsModels", "InnerRequest", "InnerUsage", "NoTurnError", "TurnId")  # what few engines need
 
 
 def __getattr__(name: str) -> Any:

@@ -133,7 +133,8 @@ class Engine(ABC):
         return_token_ids: whether its completions have `prompt_token_ids` and `token_ids`.
         return_logprobs: whether they have `logprobs` too, and with them the ids.
         keeps_questions: whether its requests come with all that their agent was asked before (`Thread.questions`).
-        weights: a name of the weights that it has now; None: those that its fields say. Calls are known by it.
+        weights: a name of the weights that it has now, or of the agent that it found; None: those that its fields say.
+            Calls are known by it, and a run goes on only with what an engine had once it was started.
 
     Raises:
         ContextLengthError, RefusedError, RequestError: for one request.
@@ -157,7 +158,7 @@ class Engine(ABC):
     @property
     @abstractmethod
     def model(self) -> str:
-        """The model's name in tables."""
+        """The model's name in tables. `start` may learn another one, as from the server that it finds."""
 
     def check(self) -> None:
         """Raise `SetupError` for what can be known before it starts: a package, a key or a file that is missing.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from harness import storage
 from harness.api import CallsTools, ContinuesText, Replays
@@ -28,13 +28,10 @@ from harness.runtime.options import Options
 from harness.runtime.runner import RunStoppedError, work_of
 from harness.runtime.runner import run as play_all
 from harness.runtime.session import session
+from harness.runtime.stopping import StoppingRule
 from harness.storage.locks import LOCK, Lock, holder
 from harness.tables import EpisodeScore, TableSpec, check_headline
 from harness.tables import check as check_table
-
-if TYPE_CHECKING:
-    from harness.runtime.stopping import StoppingRule
-
 
 OnScore = Callable[[EpisodeScore | None, int], None]
 """Called with every finished episode and the number there will be; once with None before the first."""
@@ -229,19 +226,25 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
             kept = {score.id for score in scores}
             scores = [score for score in rescore(plan, folder, options.sandbox) if score.id in kept]
     except BaseException as end:  # Ctrl-C too
-        reports = work.reports if work is not None else {}
-        now = run_json.ended(run_json.reported(meta, reports, executor.report()), "stopped", folder, run.began)
+        reports, done = (work.reports, work.done.values()) if work is not None else ({}, ())
+        meta = run_json.reported(_named(meta, done), reports, executor.report())
+        now = run_json.ended(meta, "stopped", folder, run.began)
         if isinstance(end, RunStoppedError):
             now["stopped"] = end.stopped
         with contextlib.suppress(StorageError):  # the reason for the end matters more
             storage.write_atomically(folder / run_json.META, run_json.as_json(now))
         raise
-    meta = run_json.reported(meta, work.reports, executor.report())
+    meta = run_json.reported(_named(meta, scores), work.reports, executor.report())
     if enough and run.rule is not None:
         counted = {score.id for score in scores}
         other = {"not_counted": sorted(work.done.keys() - counted)}
         meta["stopped"] = {**run.rule.record(), "episodes": len(scores), "of": total, **other}
-    return replace(run, plan=plan, meta=meta, scores=tuple(scores))
+    return replace(run, plan=replace(plan, model=str(meta["model"])), meta=meta, scores=tuple(scores))
+
+
+def _named(meta: Mapping[str, Any], scores: Iterable[EpisodeScore]) -> dict[str, Any]:
+    """run.json with the name that the model has in the scores: an engine may learn it only when it starts."""
+    return {**meta, "model": next((score.model for score in scores), meta["model"])}
 
 
 def follow(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
@@ -301,7 +304,7 @@ def execute(
         on_more=on_more or (lambda name: None),
         after=tuple(() if asked_for is None else post_run.following(plan.metrics, later)),
         spent=spent or Spent(),
-        rule=next((one for one in asked.values() if not isinstance(one, PostRun)), None),
+        rule=next((one for one in asked.values() if isinstance(one, StoppingRule)), None),
     )
     with contextlib.ExitStack() as held:
         for stage in STAGES:
