@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .engine import Ability, AskedTurn, CallsTools, ContinuesText, Engine, Replays, Request, StaysUp, Thread
+    from .engine import Ability, CallsTools, ContinuesText, Engine, Replays, Request, StaysUp, Thread
     from .episode import Case, Completion, Episode, Move, Outcome, Turn
     from .errors import (
         KEY,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         UserError,
         near,
     )
-    from .inner_calls import CallsModels, InnerRequest, InnerUsage, TurnId
+    from .inner_calls import CallsModels, InnerRequest, InnerUsage, NoTurnError, TurnId
     from .metric import CorpusMetric, Metric, Parts, RatioMetric, linearize
     from .plugin import UNBOUNDED, Bounds, Range, as_text, derive_seed, plugin
     from .policy import InformedPolicy, Policy
@@ -48,7 +48,6 @@ __all__ = [
     "UNBOUNDED",
     "Ability",
     "Action",
-    "AskedTurn",
     "Bounds",
     "BudgetSpentError",
     "CallsModels",
@@ -73,6 +72,7 @@ __all__ = [
     "LimitReachedError",
     "Metric",
     "Move",
+    "NoTurnError",
     "NotPreparedError",
     "OpenChannel",
     "Outcome",
@@ -110,7 +110,7 @@ __all__ = [
 ]
 
 _INTERFACES = ("plugin", "reply", "episode", "task", "protocol", "policy", "metric", "engine")
-_INNER_CALLS = ("CallsModels", "InnerRequest", "InnerUsage", "TurnId")  # what few engines need
+_INNER_CALLS = ("CallsModels", "InnerRequest", "InnerUsage", "NoTurnError", "TurnId")  # what few engines need
 
 
 def __getattr__(name: str) -> Any:

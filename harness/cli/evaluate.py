@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.api import Engine
 from harness.api.errors import NotPreparedError, Place, SpecError
@@ -24,15 +24,13 @@ from harness.config.project import find
 from harness.config.proposals import complete
 from harness.engines.sampling import SYNONYMS, normalize
 from harness.evaluation import post_run
-from harness.evaluation.post_run import PostRun, chosen_rule
+from harness.evaluation.post_run import PostRun
 from harness.evaluation.stages import execute
 from harness.plugins.lookup import part
 from harness.runtime.options import NAMES, Options
 from harness.runtime.run_json import default_folder
 from harness.runtime.session import session
-
-if TYPE_CHECKING:
-    from harness.runtime.stopping import StoppingRule
+from harness.runtime.stopping import StoppingRule, chosen_rule
 
 
 def evaluate(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import contextlib
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final, Unpack
 
 from harness.api import Engine
 from harness.api.errors import SpecError, UserError, near
@@ -19,10 +19,9 @@ from harness.evaluation.post_run import PostRun
 from harness.evaluation.run import Run
 from harness.evaluation.stages import OnScore, execute
 from harness.plugins import approvals
+from harness.runtime import stopping
 from harness.runtime.options import NAMES, Options
-
-if TYPE_CHECKING:
-    from harness.runtime.stopping import StoppingRule
+from harness.runtime.stopping import StoppingRule
 
 
 def evaluate(
@@ -52,7 +51,7 @@ def evaluate(
     given: dict[str, Any] = {**options}
     keys = {name: given.pop(name, None) for name in ("limit", "seed", "repeats")}
     model_args = given.pop("model_args", None)
-    added = {name: given.pop(name, None) for name in post_run.parameters() | post_run.rule_parameters()}
+    added = {name: given.pop(name, None) for name in post_run.parameters() | stopping.parameters()}
     unknown = next((name for name in given if name not in NAMES), None)
     if unknown is not None:
         from harness.evaluation.parameter_names import in_python
@@ -67,7 +66,7 @@ def evaluate(
         project = project or find()
         with approvals.allowing(how.allow_code_execution):
             model = resolve.given_engine("model", model, model_args, project)
-            asked_for, rule = post_run.from_arguments(project, added), post_run.chosen_rule(added)
+            asked_for, rule = post_run.from_arguments(project, added), stopping.chosen_rule(added)
             asked: dict[str, PostRun | StoppingRule] = {**asked_for, **({} if rule is None else {"rule": rule})}
             loaded = _loaded(spec, project, overrides, **keys)
             return execute(resolve.plan(loaded, project, model), how, on_score, asked_for=asked)

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness.api import Metric
-from harness.api.errors import SetupError
 from harness.config.plan import Plan
 from harness.config.project import Project
 from harness.engines.usage import Spent
@@ -26,7 +25,6 @@ from harness.runtime.options import Options
 
 if TYPE_CHECKING:
     from harness.evaluation.run import Run
-    from harness.runtime.stopping import StoppingRule
 
 Play = Callable[[str, Plan, Options, Spent], object]
 """Plays another plan: (what progress calls it, the plan, how, what is used of the budget). Raises as `execute`."""
@@ -139,20 +137,3 @@ def parameters() -> set[str]:
 def following(metrics: Mapping[str, Metric], asked_for: Mapping[str, PostRun]) -> list[PostRun]:
     """What follows a run with these metrics: everything that they need or the caller asks for."""
     return [*asked_for.values(), *(cls() for name, cls in needed(metrics).items() if name not in asked_for)]
-
-
-def chosen_rule(arguments: Mapping[str, Any]) -> StoppingRule | None:
-    """The rule that the arguments ask for; None if they ask for none. Raises `UserError`."""
-    chosen: dict[str, StoppingRule] = {}
-    for offer in offers("stopping").values():
-        own = {key: arguments.get(key) for key in offer.value.get("parameters", ())}
-        if any(value not in (None, False, "") for value in own.values()):
-            chosen[", ".join(own)] = offer.load_function()(own)
-    if len(chosen) > 1:
-        raise SetupError(f"{' and '.join(chosen)} would each end the run", hint="Give one of them.")
-    return next(iter(chosen.values()), None)
-
-
-def rule_parameters() -> set[str]:
-    """The parameters that rules add to `harness.evaluate`."""
-    return {name for offer in offers("stopping").values() for name in offer.value.get("parameters", ())}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from harness import storage
 from harness.api import CallsTools, ContinuesText, Replays
@@ -28,13 +28,10 @@ from harness.runtime.options import Options
 from harness.runtime.runner import RunStoppedError, work_of
 from harness.runtime.runner import run as play_all
 from harness.runtime.session import session
+from harness.runtime.stopping import StoppingRule
 from harness.storage.locks import LOCK, Lock, holder
 from harness.tables import EpisodeScore, TableSpec, check_headline
 from harness.tables import check as check_table
-
-if TYPE_CHECKING:
-    from harness.runtime.stopping import StoppingRule
-
 
 OnScore = Callable[[EpisodeScore | None, int], None]
 """Called with every finished episode and the number there will be; once with None before the first."""
@@ -307,7 +304,7 @@ def execute(
         on_more=on_more or (lambda name: None),
         after=tuple(() if asked_for is None else post_run.following(plan.metrics, later)),
         spent=spent or Spent(),
-        rule=next((one for one in asked.values() if not isinstance(one, PostRun)), None),
+        rule=next((one for one in asked.values() if isinstance(one, StoppingRule)), None),
     )
     with contextlib.ExitStack() as held:
         for stage in STAGES:

@@ -9,14 +9,12 @@ Next: `harness.runtime.executors`, then `harness.runtime.open_episodes`.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness import storage
 from harness.api import Facts, Move
@@ -27,16 +25,10 @@ from harness.engines.usage import Budget, Spent, Usage
 from harness.runtime.heartbeat import Heartbeat
 from harness.runtime.options import Options
 from harness.runtime.run_json import write_spec
-from harness.runtime.steps import Steps
+from harness.runtime.stopping import StoppingRule
 from harness.runtime.turn_shares import ShareCheck, TurnCounts
 from harness.tables import EpisodeScore
 
-if TYPE_CHECKING:
-    from harness.runtime.stopping import StoppingRule
-
-
-_SAMPLED_EPISODES, _MAX_SAMPLED_TURNS = 4, 2000
-"""Episodes that are played with idle agents to know how many turns they have, and the most turns of one."""
 OnScore = Callable[[EpisodeScore | None], None]
 """Called with None when a run begins, then with every finished episode."""
 
@@ -247,7 +239,7 @@ async def run(work: Work, play: Play) -> None:
     while not work.is_enough and work.extend():
         done = len(work.done)
         title = f"{work.plan.spec.name} · {work.plan.model}"
-        planned = partial(planned_turns, work.episodes)
+        planned = partial(_planned_turns, work.episodes)
         heartbeat = Heartbeat(title, work.done, work.total, work.usage, planned=planned)
         heartbeat.waiting_for = lambda: [engine.waiting_for for engine in work.plan.engines.values()]
         beating = asyncio.create_task(heartbeat.beat())
@@ -276,21 +268,10 @@ async def run(work: Work, play: Play) -> None:
             raise RuntimeError(f"{work.remaining} episodes are left, and the executor played none")
 
 
-def planned_turns(episodes: Sequence[Job]) -> float | None:
-    """How many turns of models an episode has where its agents are idle: the mean of a few, evenly spread ones. None if
-    none can be played so, or one has more than `_MAX_SAMPLED_TURNS`."""
-    counts = []
-    for condition, case, _ in episodes[:: max(1, len(episodes) // _SAMPLED_EPISODES)][:_SAMPLED_EPISODES]:
-        count = 0
-        # What a plugin does wrong is for the run.
-        with contextlib.suppress(Exception), Steps(condition.protocol, condition.task, case, random.Random(0)) as game:
-            while (batch := game.batch) is not None:
-                count += sum(condition.group_of(case, turn.agent).policy is None for turn in batch)
-                if count > _MAX_SAMPLED_TURNS:
-                    return None
-                game.send([Move(turn.agent, turn.name, turn.reply.noop) for turn in batch])
-            counts.append(count)
-    return sum(counts) / len(counts) if counts else None
+def _planned_turns(episodes: Sequence[Job]) -> float | None:
+    from harness.runtime.planned_turns import planned_turns  # what only a long run needs
+
+    return planned_turns(episodes)
 
 
 def work_of(

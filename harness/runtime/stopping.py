@@ -12,11 +12,13 @@ had one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
-from typing import ClassVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar
 
 from harness.api import Facts
+from harness.api.errors import SetupError
 from harness.config.plan import Job, Plan
+from harness.plugins.manifests import offers
 from harness.tables import EpisodeScore
 
 
@@ -63,3 +65,20 @@ class StoppingRule(ABC):
     def unmet(self) -> str | None:
         """What a run that was played whole has missed, as a sentence; None if that needs no word."""
         return None
+
+
+def chosen_rule(arguments: Mapping[str, Any]) -> StoppingRule | None:
+    """The rule that the arguments ask for; None if they ask for none. Raises `UserError`."""
+    chosen: dict[str, StoppingRule] = {}
+    for offer in offers("stopping").values():
+        own = {key: arguments.get(key) for key in offer.value.get("parameters", ())}
+        if any(value not in (None, False, "") for value in own.values()):
+            chosen[", ".join(own)] = offer.load_function()(own)
+    if len(chosen) > 1:
+        raise SetupError(f"{' and '.join(chosen)} would each end the run", hint="Give one of them.")
+    return next(iter(chosen.values()), None)
+
+
+def parameters() -> set[str]:
+    """The parameters that rules add to `harness.evaluate`."""
+    return {name for offer in offers("stopping").values() for name in offer.value.get("parameters", ())}

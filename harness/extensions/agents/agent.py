@@ -9,26 +9,31 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from harness.api import Completion, Engine, Facts, Range, Request, plugin
+from harness.api import CallsModels, CallsTools, Completion, Engine, Facts, Outcome, Range, Request, plugin
 from harness.api.errors import EngineFatalError, SetupError
+from harness.api.inner_calls import InnerDoor
 from harness.api.printable import clean_name
+from harness.engines.call_keys import engine_facts
 from harness.engines.priority import PriorityGate
 from harness.extensions.agents import _agent_calls as calls
+from harness.extensions.agents import _agent_environment as environment
 from harness.extensions.agents._agent_log import AgentLog
 from harness.extensions.agents._prompting import prompting
 from harness.extensions.openai.replicas import keys_sent, public
+from harness.extensions.seats.packages import require_mcp
 from harness.plugins.approvals import NeedsApproval
 from harness.plugins.manifests import is_installed
 from harness.plugins.needed_approval import NeededApproval
 from harness.storage.redaction import without_secrets
 
 if TYPE_CHECKING:
+    from harness.extensions.agents._acting_agent import ActingAgent
     from harness.extensions.agents._agent_processes import ProgramAgent
     from harness.extensions.agents._agent_server import AgentServer
     from harness.extensions.agents._prompt_program import PromptProgram
@@ -40,7 +45,7 @@ _MAX_FILES = 1_000
 
 
 @plugin
-class Agent(Engine, NeedsApproval):
+class Agent(CallsModels, CallsTools, NeedsApproval):
     """An agent of your own: a Python function or class (`call`), a program (`command`), a server (`url`), or an A2A
     agent (`a2a`).
 
@@ -61,7 +66,9 @@ class Agent(Engine, NeedsApproval):
         api_key_env: the environment variable with the server's key.
         interface: how a program is asked: by `lines` of JSON, or by a `prompt`: it is started for each turn, gets the
             turn's text, and prints its reply. The text is its standard input, or stands in the command for `{prompt}`,
-            or in the file whose name stands there for `{prompt_file}`.
+            or in the file whose name stands there for `{prompt_file}`. By `mcp`: it is started once for each seat of an
+            episode and plays by itself, through the MCP server of its seat (HARNESS_MCP_URL, HARNESS_MCP_TOKEN; a
+            function gets `mcp_url` and `mcp_token`).
         continue_command: with `prompt`: the command in later turns, which goes on with the session of the one before
             in the same folder and gets what is new; without it the command gets the whole conversation in each turn.
         reply: with `prompt`: where the reply is, if not in the standard output: a file in the working folder, and
@@ -71,6 +78,17 @@ class Agent(Engine, NeedsApproval):
         confine: with `prompt`: run the program with nothing of this machine in sight but the system and its own
             installation, to read, its home and its model. Needs bubblewrap.
         readable: what else a confined program may read: files and folders.
+        inner: the engine that answers the agent's own model calls: a name under `models:` of the spec, `model` for the
+            one of the command line, or any engine. The harness serves it at an address that only this seat can use.
+            Programs find it in variables (OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL, ANTHROPIC_BASE_URL,
+            ANTHROPIC_API_KEY, ANTHROPIC_MODEL), functions and classes in parameters (base_url, api_key,
+            anthropic_base_url, model), servers in `endpoint` of each request.
+        inner_args: the fields of that engine, where `inner` is an engine's name.
+        inner_kwargs: sampling of calls that do not say it, as in `generation_kwargs`; `max_tokens` is also the most
+            that a call gets, 4,096 if it is not here.
+        inner_limits: what a `turn` and a `seat` may use: calls, tokens, cost (USD) and seconds.
+        inner_aliases: other names of the model that programs may ask for; "*" for any.
+        env: further variables of a program, each with what it says: base_url, api_key, anthropic_base_url or model.
     """
 
     call: str | None = None
@@ -85,12 +103,18 @@ class Agent(Engine, NeedsApproval):
     max_retries: Annotated[int, Range(ge=0)] = 2
     backoff: Annotated[float, Range(ge=0)] = 0.5
     api_key_env: str = ""
-    interface: Literal["lines", "prompt"] = "lines"
+    interface: Literal["lines", "prompt", "mcp"] = "lines"
     continue_command: str | list[str] | None = None
     reply: str = ""
     home: str | dict[str, Any] | None = None
     confine: bool = False
     readable: list[str] = field(default_factory=list)
+    inner: str | dict[str, Any] | None = None
+    inner_args: dict[str, Any] = field(default_factory=dict)
+    inner_kwargs: dict[str, Any] = field(default_factory=dict)
+    inner_limits: dict[str, dict[str, float]] = field(default_factory=dict)
+    inner_aliases: list[str] = field(default_factory=list)
+    env: dict[str, str] = field(default_factory=dict)
 
     incidental: ClassVar[frozenset[str]] = frozenset(
         {"timeout", "concurrency", "max_retries", "backoff", "api_key_env"}
@@ -111,22 +135,36 @@ class Agent(Engine, NeedsApproval):
         for name in ("url", "a2a"):
             if getattr(self, name):
                 _check_url(getattr(self, name), name)
+        environment.check_fields(self)
         self._words = _words(self.command) if self.command else []
         later = _words(self.continue_command) if self.continue_command else []
+        self.keeps_questions = self.interface == "mcp"
+        if self.interface == "mcp":
+            self._check_acting()
         self._prompting = prompting(self, self._words, later)
         self._words += later  # all of them name what it runs
         self._log_path: Path | None = None
         self._log: AgentLog | None = None  # what follows is made by `start`: an engine is sent to workers before it
-        self._form: calls.PythonAgent | ProgramAgent | PromptProgram | AgentServer | None = None
+        self._form: calls.PythonAgent | ProgramAgent | PromptProgram | ActingAgent | AgentServer | None = None
         self._card_name = ""
         self._is_open = False
         self._queue: PriorityGate | None = None
+        self._doors: environment.SeatDoors | None = None
 
     # ------------------------------------------------------------------------------ what it is
 
     @property
     def model(self) -> str:
-        return self.label or self._card_name or self._name()
+        if self.label or self._inner is None:
+            return self.label or self._card_name or self._name()
+        return f"{self._name()} ({self._inner.model})"
+
+    @property
+    def inner_engine(self) -> str | Mapping[str, Any] | None:
+        return environment.reference_of(self)
+
+    def connect(self, calls: InnerDoor) -> None:
+        self._doors = environment.SeatDoors(calls, self.inner_aliases, self.env)
 
     def files(self) -> Sequence[Path]:
         """The agent's code: its package in your folders or its module; of a command the files that it names, and those
@@ -162,13 +200,24 @@ class Agent(Engine, NeedsApproval):
 
     def describe(self) -> Facts:
         """The fields without secrets, and a digest of the agent's code (`files`)."""
-        facts = {**super().describe(), "args": without_secrets(self.args), "home": without_secrets(self.home)}
+        known = dict(environment.described(self, super().describe()))
+        facts = {**known, "args": without_secrets(self.args), "home": without_secrets(self.home)}
+        if self._inner is not None:
+            facts |= {"inner": without_secrets(self.inner), "inner_args": without_secrets(self.inner_args)}
         if address := self.url or self.a2a:
             return {**facts, "url" if self.url else "a2a": public(address)}
         digest = hashlib.sha256()
         for file in self.files():
             digest.update(hashlib.sha256(file.read_bytes()).digest())
         return {**facts, "code": digest.hexdigest()}
+
+    def identity(self, *, location: bool) -> dict[str, Any]:
+        """With what the inner engine is: another model makes another agent of the same program."""
+        facts = super().identity(location=location)
+        if self._inner is None:
+            return facts
+        own = {key: value for key, value in facts.items() if key not in ("inner", "inner_args")}
+        return {**own, "inner": engine_facts(self._inner, location=location)}
 
     def _name(self) -> str:
         if address := self.url or self.a2a:
@@ -183,6 +232,10 @@ class Agent(Engine, NeedsApproval):
 
     def check(self) -> None:
         """Raises `SetupError` for a module or a program that does not exist."""
+        if self.interface == "mcp":
+            require_mcp()
+        if self.inner is not None:
+            environment.check_packages()
         if self.call:
             calls.check(self.call)
         elif self.command:
@@ -200,6 +253,11 @@ class Agent(Engine, NeedsApproval):
         Raises:
             SetupError: there is none, it cannot be imported or run, or its server does not answer.
         """
+        if self.inner is not None:
+            if self._doors is None:
+                hint = "Play a run with it: harness eval."
+                raise SetupError("inner= needs a run, whose models its program may call", hint=hint)
+            await self._doors.start()
         self._queue = PriorityGate(lambda in_flight: in_flight < self.concurrency)
         try:
             log = self._log = AgentLog(self._log_path)
@@ -207,22 +265,25 @@ class Agent(Engine, NeedsApproval):
             raise SetupError(f"{self._log_path} cannot be written: {error.strerror or error}") from None
         log.open()
         log.begin(self.model)
-        if self.call:
-            self._form = calls.PythonAgent(self.call, self.args, self.timeout, log)
+        if self.interface == "mcp":
+            self._form = await self._acting(log)
+        elif self.call:
+            self._form = calls.PythonAgent(self.call, self.args, self.timeout, log, self._doors)
         elif self._prompting is not None:
             from harness.extensions.agents._prompt_program import PromptProgram
 
             run = None if self._log_path is None else f"{self._log_path.resolve()} {json.dumps(self.describe())}"
-            self._form = PromptProgram(self.model, self._prompting, self.timeout, log, run)
+            doors = () if self._doors is None else (self._doors.of_program,)
+            self._form = PromptProgram(self.model, self._prompting, self.timeout, log, run, *doors)
         elif self.command:
             from harness.extensions.agents._agent_processes import ProgramAgent
 
             self._form = ProgramAgent(
-                self.model, self._words, self.args, self.timeout, self.concurrency, self.history, log
+                self.model, self._words, self.args, self.timeout, self.concurrency, self.history, log, self._doors
             )
         else:
             self._form = server = self._server()
-            server.args, server.history = self.args, self.history
+            server.args, server.history, server.doors = self.args, self.history, self._doors
             await server.start()
             self._card_name, self.weights = server.called
         self._is_open = True
@@ -249,13 +310,43 @@ class Agent(Engine, NeedsApproval):
         """
         if self._form is None or self._queue is None or not self._is_open:
             raise EngineFatalError("the engine is not started, or closed")
-        if self.command and self._prompting is None and not self.history:
+        if self.interface == "mcp" or (self.command and self._prompting is None and not self.history):
             return await self._form.complete(request)  # a process answers one at a time, and they are few
         await self._queue.enter(request.thread.age)
         try:
             return await self._form.complete(request)
         finally:
             self._queue.leave()
+
+    @property
+    def tools_problem(self) -> str | None:
+        return None if self.interface == "mcp" else "a program that answers with texts calls none (interface=mcp does)"
+
+    def end_episode(self, episode: str, outcome: Outcome | None) -> None:
+        if self.interface == "mcp" and self._form is not None:
+            acting: Any = self._form
+            acting.end_episode(episode, outcome)
+
+    def _check_acting(self) -> None:
+        which = next((name for name in ("url", "a2a", "history") if getattr(self, name)), None)
+        if which is not None:
+            hint = "It takes command= or call=, which is started once for each seat and keeps its own memory."
+            raise SetupError(f"interface=mcp takes no {which}=", hint=hint, at=(which,))
+        if self.command and self.args:
+            hint = "Write them into the command."
+            raise SetupError("interface=mcp gives a command no args=", hint=hint, at=("args",))
+
+    async def _acting(self, log: AgentLog) -> ActingAgent:
+        """Programs that play by themselves."""
+        from harness.extensions.agents._acting_agent import ActingAgent
+        from harness.extensions.agents._acting_programs import FunctionLauncher, ProgramLauncher
+
+        launcher = (
+            FunctionLauncher(self.call, self.args, log) if self.call else ProgramLauncher(self.model, self._words, log)
+        )
+        acting = ActingAgent(self.model, launcher, self.timeout, self.concurrency, log, self._doors)
+        await acting.start()
+        return acting
 
     def stop_retrying(self, reason: Exception) -> None:
         if isinstance(self._form, Engine):  # a server, which is asked again
@@ -266,6 +357,8 @@ class Agent(Engine, NeedsApproval):
         self._is_open, self._card_name, self.weights = False, "", None
         if self._form is not None:
             await self._form.close()
+        if self._doors is not None:
+            await self._doors.close()
         if self._log is not None:
             self._log.close()
             self._log = None

@@ -35,6 +35,7 @@ class SeatTurn:
         conversation: its messages; it grows.
         start, end: what of it is new since the last turn; from 0 on, what was said before has to be forgotten.
         moves: what may be done.
+        seed: for whoever draws random numbers, so that the run can be repeated.
         recorded: the message that answered it before the run stopped; None if it is new.
         number: of the seat's turns, from 1.
         is_read: whether it was read; `reader` is the client that did so last, if clients can be told apart.
@@ -50,6 +51,7 @@ class SeatTurn:
     start: int
     end: int
     moves: MoveForm
+    seed: int
     recorded: Mapping[str, Any] | None = None
     number: int = 0
     is_read: bool = False
@@ -133,6 +135,7 @@ class OpenSeat:
     Attributes:
         secret: what whoever plays it has to show.
         on_change: called when a turn begins or is over.
+        answered: the number of the last turn that has its move.
         on_turn: called with each turn, recorded ones too, before it can be read.
     """
 
@@ -154,7 +157,7 @@ class OpenSeat:
         self._number = 0  # of the last turn that began
         self._changed = asyncio.Event()
         self._waiting: object | None = None
-        self._answered = 0
+        self.answered = 0
 
     # ------------------------------------------------------------------------------ the run's side
 
@@ -267,7 +270,7 @@ class OpenSeat:
                 f"the episode is over{': ' * bool(self.outcome)}{self.outcome or ''}; nothing was done", True
             )
         if turn is None:
-            has_moved = self._number and self._answered == self._number
+            has_moved = self._number and self.answered == self._number
             why = f"turn {self._number} is over, you have made your move" if has_moved else "it is not your turn"
             return ActResult(f"{why}; nothing was done. Call wait_for_turn", True)
         if number is not None and number != turn.number:
@@ -299,7 +302,7 @@ class OpenSeat:
 
     def _over(self, turn: SeatTurn, reply: Completion) -> None:
         """A turn has its move."""
-        self._answered = turn.number
+        self.answered = turn.number
         if turn.recorded is None:
             if self._move is not None and not self._move.done():
                 self._move.set_result(reply)
@@ -349,8 +352,9 @@ class OpenSeat:
         elif request.thread is self._thread:
             own = next((at for at in reversed(range(len(messages))) if _is_reply(messages[at])), -1)
             known = self._known if own == self._known - 1 else 0  # else another one answered
-        form = MoveForm(request.reply, request.tools)
-        return recorded, SeatTurn(episode, agent, int(index), int(attempt), messages, known, len(messages), form)
+        form, asked = MoveForm(request.reply, request.tools), request.thread.questions
+        seed = asked[-1].seed if asked else request.seed
+        return recorded, SeatTurn(episode, agent, int(index), int(attempt), messages, known, len(messages), form, seed)
 
 
 def _recorded(episode: str, agent: str, request: Request) -> tuple[deque[SeatTurn], int]:
@@ -371,8 +375,8 @@ def _recorded(episode: str, agent: str, request: Request) -> tuple[deque[SeatTur
             if not seen[at]["content"] and not seen[at].get("tool_calls"):
                 turns, known = deque(), 0
                 continue
-            turn = SeatTurn(episode, agent, question.index, next(attempt), seen, known, at, form, recorded=seen[at])
-            turns.append(turn)
+            names = episode, agent, question.index, next(attempt)
+            turns.append(SeatTurn(*names, seen, known, at, form, question.seed, seen[at]))
             known = at + 1
     return turns, known if seen is request.thread.messages else 0
 

@@ -64,6 +64,7 @@ _WAIT_TOOL = types.Tool(
             "episode": {"type": "string"},
             "agent": {"type": "string"},
             "new_conversation": {"type": "boolean"},
+            "seed": {"type": "integer"},
             "tools": {"type": "array", "items": {"type": "string"}},
         },
         "required": ["status", "text"],
@@ -248,7 +249,7 @@ def _turn(turn: SeatTurn) -> types.CallToolResult:
         note = f"A new conversation begins: what was said before is over, or is repeated here. {note}"
     facts = {
         "status": "turn", "text": turn.text, TURN: turn.number, "episode": turn.episode, "agent": turn.agent,
-        "new_conversation": not turn.start, "tools": turn.moves.names,
+        "new_conversation": not turn.start, "seed": turn.seed, "tools": turn.moves.names,
     }  # fmt: skip
     return _said(turn.text, False, facts, f"{note}\n{turn.moves.usage()}")
 

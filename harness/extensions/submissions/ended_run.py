@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.api.errors import DataError, UserError
-from harness.evaluation.post_run import chosen_rule
-from harness.runtime.stopping import StoppingRule
+from harness.runtime.stopping import StoppingRule, chosen_rule
 
 from .recorded_run import CallCounts
 
