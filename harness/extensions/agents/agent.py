@@ -138,7 +138,7 @@ class Agent(CallsModels, CallsTools, NeedsApproval):
         environment.check_fields(self)
         self._words = _words(self.command) if self.command else []
         later = _words(self.continue_command) if self.continue_command else []
-        self.keeps_questions = self.interface == "mcp"
+        self.keeps_questions = self.waits_for_turn = self.interface == "mcp"
         if self.interface == "mcp":
             self._check_acting()
         self._prompting = prompting(self, self._words, later)

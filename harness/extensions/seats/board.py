@@ -131,24 +131,27 @@ class OpenSeat:
     Args:
         name: what it is called, such as "episode/agent".
         note: called with what the run should record about it, in words.
+        repeats: whether turns that were answered before the run stopped come again, for a program that starts anew.
+        secret: what whoever plays it has to show; "" for a random one.
 
     Attributes:
-        secret: what whoever plays it has to show.
         on_change: called when a turn begins or is over.
         answered: the number of the last turn that has its move.
         on_turn: called with each turn, recorded ones too, before it can be read.
     """
 
-    def __init__(self, name: str, note: Callable[[str], None] = lambda text: None) -> None:
-        self.name, self._note = name, note
-        self.secret = secrets.token_urlsafe(24)
+    def __init__(
+        self, name: str, note: Callable[[str], None] = lambda text: None, repeats: bool = True, secret: str = ""
+    ) -> None:
+        self.name, self._note, self._repeats = name, note, repeats
+        self.secret = secret or secrets.token_urlsafe(24)
         self.on_change: list[Callable[[], None]] = []
         self.on_turn: Callable[[SeatTurn], None] = lambda turn: None
         self.turn: SeatTurn | None = None
         self.outcome: str | None = None
         self.is_closed = False
         self.counts = {"turns": 0, "recalled": 0, "differed": 0, "refused": 0}
-        self._resumes = True  # whether recorded turns come first
+        self._resumes = repeats  # whether recorded turns come first
         self._thread: Thread | None = None
         self._known = 0  # messages of the thread that were read, or that the seat has said
         self._recorded: deque[SeatTurn] = deque()
@@ -157,6 +160,7 @@ class OpenSeat:
         self._number = 0  # of the last turn that began
         self._changed = asyncio.Event()
         self._waiting: object | None = None
+        self._reader: str | None = None
         self.answered = 0
 
     # ------------------------------------------------------------------------------ the run's side
@@ -203,7 +207,7 @@ class OpenSeat:
 
     def end(self, outcome: str) -> None:
         """The episode is over; the next turn begins another one."""
-        self.outcome, self._thread, self._resumes = outcome, None, True
+        self.outcome, self._thread, self._resumes = outcome, None, self._repeats
         self._tell()
 
     def close(self) -> None:
@@ -214,9 +218,14 @@ class OpenSeat:
 
     # ------------------------------------------------------------------------------ the player's side
 
-    async def wait_for_turn(self, timeout: float, client: str | None = None) -> State:
-        """Wait for the seat's turn, for so many seconds. The last one that waits gets it. `client`: who waits, where
-        several can be told apart; another one's acts are then refused."""
+    async def wait_for_turn(self, timeout: float, client: str | None = None, whole: bool = False) -> State:
+        """Wait for the seat's turn. The last one that waits gets it.
+
+        Args:
+            timeout: seconds to wait at most.
+            client: who waits, where several can be told apart; another one's acts are then refused.
+            whole: whether it does not know what was said before.
+        """
         me = self._waiting = object()
         self._tell()
         try:
@@ -227,7 +236,7 @@ class OpenSeat:
                         return State("replaced")
         except TimeoutError:
             return State("wait")
-        return self.read(client)
+        return self.read(client, whole)
 
     async def first_turn(self, timeout: float) -> None:
         """Wait until a turn has begun, for so many seconds; it is not read by that."""
@@ -236,10 +245,13 @@ class OpenSeat:
                 while not self._number and not self._is_over():
                     await self._changed.wait()
 
-    def read(self, client: str | None = None) -> State:
-        """What there is now; a turn counts as read."""
+    def read(self, client: str | None = None, whole: bool = False) -> State:
+        """What there is now; a turn counts as read. A client that read no turn before gets the whole conversation."""
         if self.turn is not None:
+            if whole or (client is not None and self._reader not in (None, client)):
+                self.turn.start = 0
             self.turn.is_read, self.turn.reader = True, client
+            self._reader = client
             return State("turn", self.turn)
         return State("over", outcome=self.outcome or "") if self._is_over() else State("wait")
 
