@@ -48,6 +48,7 @@ class WorkerConfig:
     digest: str
     version: str
     code: dict[str, dict[str, str]]
+    served: dict[str, str]
 
 
 @dataclass
@@ -133,6 +134,7 @@ class Worker:
             report_score=self._on_score,
             usage=self._usage,
             moves=self._moves,
+            served=dict(settings.served),
             live_models=set(live_models),
             count_turns=self._on_counts,
         )
