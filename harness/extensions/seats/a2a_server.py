@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import logging
 from collections import OrderedDict
@@ -50,6 +51,8 @@ _WAIT = 3600.0
 _PARKED = 600.0
 """Seconds after which the package's own bookkeeping of a task that waits for a client is put away."""
 _LOST = "another client plays this seat now"
+_LAST_SECONDS = 1.0
+"""Seconds at the end in which clients get the answers that are on their way."""
 _CARD = "/.well-known/agent-card.json"
 _TELLS = ". Call wait_for_turn"
 _HOW = """Send any message to sit down. The task then asks for input: its message is what the seat is asked. Answer \
@@ -191,7 +194,7 @@ class SeatAgent(AgentExecutor):
                 play.said = _message(updater, text, _facts_of(turn))
                 await updater.requires_input(play.said)
                 return
-            if state.kind == "wait":
+            if state.kind == "wait" or (play.episode is None and not self.seat.is_closed):
                 continue
             await self._complete(play, updater)
             return
@@ -312,12 +315,17 @@ class SeatA2A:
             *create_rest_routes(self._handler, path_prefix=self._prefix),
         ]
         self._app = Starlette(routes=routes)
+        self._requests, self._idle = 0, asyncio.Event()
+        self._idle.set()
 
     async def start(self) -> None:
         """Nothing has to begin."""
 
     async def close(self) -> None:
-        """End what clients wait for."""
+        """End what clients wait for, once they have the answers that are on their way."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_SECONDS):
+                await self._idle.wait()
         self.agent.close()
         await self._handler.aclose()
 
@@ -332,7 +340,14 @@ class SeatA2A:
         elif int(headers.get(b"content-length", b"0")) > MAX_BODY:
             await refuse(send, 413, f"a request has at most {MAX_BODY:,} bytes")
         else:
-            await self._app(scope, _bounded(receive), send)
+            self._requests += 1
+            self._idle.clear()
+            try:
+                await self._app(scope, _bounded(receive), send)
+            finally:
+                self._requests -= 1
+                if not self._requests:
+                    self._idle.set()
 
 
 def _bounded(receive: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
