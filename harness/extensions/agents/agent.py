@@ -26,7 +26,7 @@ from harness.extensions.agents import _agent_environment as environment
 from harness.extensions.agents._agent_log import AgentLog
 from harness.extensions.agents._prompting import prompting
 from harness.extensions.openai.replicas import keys_sent, public
-from harness.extensions.seats.packages import require_mcp
+from harness.extensions.seats.packages import require
 from harness.plugins.approvals import NeedsApproval
 from harness.plugins.manifests import is_installed
 from harness.plugins.needed_approval import NeededApproval
@@ -233,7 +233,7 @@ class Agent(CallsModels, CallsTools, NeedsApproval):
     def check(self) -> None:
         """Raises `SetupError` for a module or a program that does not exist."""
         if self.interface == "mcp":
-            require_mcp()
+            require("mcp")
         if self.inner is not None:
             environment.check_packages()
         if self.call:

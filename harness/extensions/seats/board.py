@@ -109,11 +109,13 @@ class State:
             (another client waits now).
         turn: the turn.
         outcome: how the episode has ended, in words.
+        more: whether another episode may follow.
     """
 
     kind: Kind
     turn: SeatTurn | None = None
     outcome: str = ""
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,27 +133,30 @@ class OpenSeat:
     Args:
         name: what it is called, such as "episode/agent".
         note: called with what the run should record about it, in words.
-        repeats: whether turns that were answered before the run stopped come again, for a program that starts anew.
+        goes_on: whether it plays one episode after another, for an agent that stays. Else turns that were answered
+            before the run stopped come again, for a program that starts anew.
         secret: what whoever plays it has to show; "" for a random one.
 
     Attributes:
         on_change: called when a turn begins or is over.
         answered: the number of the last turn that has its move.
+        has_heard: set once a client knows that no turn will come.
         on_turn: called with each turn, recorded ones too, before it can be read.
     """
 
     def __init__(
-        self, name: str, note: Callable[[str], None] = lambda text: None, repeats: bool = True, secret: str = ""
+        self, name: str, note: Callable[[str], None] = lambda text: None, goes_on: bool = False, secret: str = ""
     ) -> None:
-        self.name, self._note, self._repeats = name, note, repeats
+        self.name, self._note, self._goes_on = name, note, goes_on
         self.secret = secret or secrets.token_urlsafe(24)
         self.on_change: list[Callable[[], None]] = []
         self.on_turn: Callable[[SeatTurn], None] = lambda turn: None
         self.turn: SeatTurn | None = None
         self.outcome: str | None = None
         self.is_closed = False
+        self.has_heard = asyncio.Event()
         self.counts = {"turns": 0, "recalled": 0, "differed": 0, "refused": 0}
-        self._resumes = repeats  # whether recorded turns come first
+        self._resumes = not goes_on  # whether recorded turns come first
         self._thread: Thread | None = None
         self._known = 0  # messages of the thread that were read, or that the seat has said
         self._recorded: deque[SeatTurn] = deque()
@@ -207,8 +212,13 @@ class OpenSeat:
 
     def end(self, outcome: str) -> None:
         """The episode is over; the next turn begins another one."""
-        self.outcome, self._thread, self._resumes = outcome, None, self._repeats
+        self.outcome, self._thread, self._resumes = outcome, None, not self._goes_on
         self._tell()
+
+    @property
+    def was_read(self) -> bool:
+        """Whether a client has read a turn."""
+        return self.answered > 0 or (self.turn is not None and self.turn.is_read)
 
     def close(self) -> None:
         """No turn will come any more."""
@@ -253,7 +263,14 @@ class OpenSeat:
             self.turn.is_read, self.turn.reader = True, client
             self._reader = client
             return State("turn", self.turn)
-        return State("over", outcome=self.outcome or "") if self._is_over() else State("wait")
+        if not self._is_over():
+            return State("wait")
+        state = State("over", outcome=self.outcome or "", more=self._goes_on and not self.is_closed)
+        if state.more:
+            self.outcome = None  # it is said once; then the next episode is waited for
+        if self.is_closed:
+            self.has_heard.set()
+        return state
 
     def act(
         self, tool: str, arguments: Mapping[str, Any], number: int | None = None, client: str | None = None

@@ -40,7 +40,7 @@ class SeatApplication(Protocol):
 
 
 def application(kind: str, seat: OpenSeat, url: str, about: str = "") -> SeatApplication:
-    """What serves a seat at a URL. `kind`: one of `KINDS`; `about`: what is played."""
+    """What serves a seat at a URL. `kind`: a key of `PACKAGES`; `about`: what is played."""
     if kind == "mcp":
         from harness.extensions.seats.mcp_server import SeatMCP
 
@@ -49,10 +49,6 @@ def application(kind: str, seat: OpenSeat, url: str, about: str = "") -> SeatApp
 
     served: SeatApplication = SeatA2A(seat, url, about)
     return served
-
-
-KINDS = ("mcp", "a2a")
-"""How seats can be served."""
 
 
 @dataclass
@@ -112,7 +108,7 @@ class SeatListener:
         Args:
             seat: the seat.
             name: the part of the URL that names it; None: a random one.
-            kind: one of `KINDS`.
+            kind: a key of `PACKAGES`.
             about: what is played.
         """
         assert self._socket is not None
@@ -133,7 +129,7 @@ class SeatListener:
         for seat in list(self._names):
             await self.shut(seat)
         if self._server is not None and self._task is not None:
-            self._server.should_exit = self._server.force_exit = True
+            self._server.should_exit = True
             await self._task
         if self._socket is not None:
             self._socket.close()

@@ -9,9 +9,11 @@ import asyncio
 import hmac
 import json
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
@@ -54,7 +56,8 @@ _Context: TypeAlias = "ServerRequestContext[Any, Any]"
 
 INSTRUCTIONS = f"""You play a seat in a game with others. Repeat: call {WAIT}; it says what you see, or "not yet", \
 then call it again. When it is your turn, make your move with one of the other tools: they do what you are asked to \
-write. A move that is not legal is explained, and you try again. Stop when {WAIT} says that the episode is over."""
+write. A move that is not legal is explained, and you try again. Stop when {WAIT} says that the episode is over; if it \
+says that another one may follow, call it again."""
 _WAIT_TOOL = types.Tool(
     name=WAIT,
     description="Wait for your turn. Returns what you see and which tools make your move; or that it is not your turn "
@@ -81,6 +84,7 @@ _WAIT_TOOL = types.Tool(
             "agent": {"type": "string"},
             "new_conversation": {"type": "boolean"},
             "seed": {"type": "integer"},
+            "more_episodes": {"type": "boolean"},
             "tools": {"type": "array", "items": {"type": "string"}},
         },
         "required": ["status", "text"],
@@ -126,9 +130,11 @@ class SeatServer:
         """What a handshake offers."""
         return self.server.create_initialization_options(NotificationOptions(tools_changed=True))
 
-    async def run_stdio(self) -> None:
-        """Serve one client on standard input and output, until it closes them."""
-        async with stdio_server() as (reading, writing):
+    async def run_stdio(self, output: int) -> None:
+        """Serve one client on standard input and a descriptor of standard output, until it closes the former."""
+        reads = anyio.wrap_file(os.fdopen(os.dup(0), encoding="utf-8", errors="replace"))
+        writes = anyio.wrap_file(os.fdopen(os.dup(output), "w", encoding="utf-8"))
+        async with stdio_server(reads, writes) as (reading, writing):
             await self.server.run(reading, writing, self.options())
 
     def close(self) -> None:
@@ -296,12 +302,13 @@ def _state(state: State) -> types.CallToolResult:
     """What `wait_for_turn` returns."""
     if state.turn is not None:
         return _turn(state.turn)
+    more = f" Another one may follow: call {WAIT} again." if state.more else ""
     words = {
         "wait": f"Not yet your turn: call {WAIT} again.",
-        "over": f"The episode is over. {state.outcome}".strip(),
+        "over": f"The episode is over. {state.outcome}".strip() + more,
         "replaced": f"Another client has called {WAIT} at this seat: it plays on. Do not call it again.",
     }[state.kind]
-    return _said(words, state.kind == "replaced", {"status": state.kind, "text": words})
+    return _said(words, state.kind == "replaced", {"status": state.kind, "more_episodes": state.more})
 
 
 def _turn(turn: SeatTurn) -> types.CallToolResult:
