@@ -78,7 +78,7 @@ def test_a_client_plays_a_game_to_its_end(tmp_path: Path) -> None:
     with served(tmp_path, "game_suite", *game) as (url, process):
         task = asyncio.run(play(url))
         process.communicate(timeout=60)
-    assert task.status.state == TaskState.TASK_STATE_COMPLETED and task.artifacts[0].parts[0].text
+    assert task.status.state == TaskState.TASK_STATE_COMPLETED and "Returns: " in task.artifacts[0].parts[0].text
     assert process.returncode == 0
     run = harness.load_run(tmp_path / "served")
     assert run.scores[0].error is None and "outside agent" in run.scores[0].model
