@@ -15,6 +15,7 @@ from typing import Any
 
 from harness.api import Completion, Request
 from harness.api.errors import RequestError
+from harness.extensions.agents._agent_environment import SeatDoors
 from harness.extensions.agents._agent_log import AgentLog
 from harness.extensions.agents._agent_process import AgentProcess, EndedError, Processes, check_program
 from harness.extensions.agents._process_slots import ProcessSlots
@@ -35,6 +36,7 @@ class ProgramAgent:
         most: processes at a time.
         history: whether each request holds the whole conversation.
         log: where standard error goes.
+        doors: to the model that it may call; None: it has none of the run's.
 
     Raises:
         SetupError: there is no such program.
@@ -49,10 +51,11 @@ class ProgramAgent:
         most: int,
         history: bool,
         log: AgentLog,
+        doors: SeatDoors | None = None,
     ) -> None:
         check_program(command[0])
         self.command, self.args, self.timeout, self.history = tuple(command), dict(args), timeout, history
-        self.name, self.most, self.log = name, most, log
+        self.name, self.most, self.log, self.doors = name, most, log, doors
         self.conversations = Conversations()
         self.counts = {"processes": 0, "restarted": 0}
         self._processes = Processes(name, log)
@@ -79,8 +82,10 @@ class ProgramAgent:
             began = time.perf_counter()
             try:
                 async with asyncio.timeout(self.timeout):
-                    process = process or await self._new(conversation)
-                    answer = await self._ask(process, question_of(request, conversation, start, self.args), request)
+                    process = process or await self._new(conversation, request)
+                    endpoint = self.doors.facts(request) if self.doors is not None and self.history else None
+                    question = question_of(request, conversation, start, self.args, endpoint)
+                    answer = await self._ask(process, question, request)
             except TimeoutError:
                 raise RequestError(f"{self.name} gave no reply within {self.timeout:g} s") from None
             except EndedError as error:
@@ -108,11 +113,12 @@ class ProgramAgent:
 
     # ------------------------------------------------------------------------------ processes
 
-    async def _new(self, conversation: Conversation) -> AgentProcess:
+    async def _new(self, conversation: Conversation, request: Request) -> AgentProcess:
         """A process for a conversation, which has a place."""
+        variables = {} if self.doors is None or self.history else self.doors.variables(request)
         try:
             process = await self._processes.start(
-                self.command, conversation.agent, os.environ, on_over=self._slots.free
+                self.command, conversation.agent, {**os.environ, **variables}, on_over=self._slots.free
             )
         except BaseException:
             self._slots.free()

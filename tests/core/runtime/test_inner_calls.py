@@ -9,7 +9,8 @@ from typing import Any
 
 import harness
 from harness import storage
-from harness.api import CallsModels, Completion, Engine, InnerDoor, InnerRequest, Request, TurnId, plugin
+from harness.api import CallsModels, Completion, Engine, InnerRequest, Request, TurnId, plugin
+from harness.api.inner_calls import InnerDoor
 from harness.config import resolve, spec
 from harness.engines.mock import Mock
 from harness.evaluation.stages import execute
@@ -22,7 +23,7 @@ Program = Callable[[Ask, Request], Awaitable[str]]
 
 
 @plugin
-class Programs(Engine, CallsModels):
+class Programs(CallsModels):
     """Plays with a coroutine that may ask its model."""
 
     program: Program = field(repr=False)
