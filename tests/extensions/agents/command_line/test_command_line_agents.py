@@ -21,7 +21,8 @@ from tests.helpers.fake_openai import Body, FakeOpenAI, chat
 
 pytestmark = pytest.mark.agents
 PAGE = ROOT / "docs" / "how-to" / "command_line_agents.md"
-SPECS = {note.partition(": ")[2]: body for note, body in blocks(PAGE, "yaml") if note}
+SPECS = {note.partition(": ")[2]: body for note, body in blocks(PAGE, "yaml") if note.startswith("file: ")}
+[SEATS] = [body for note, body in blocks(PAGE, "yaml") if note == "seats"]
 [COMMAND] = [
     line for _, body in blocks(PAGE, "console") for line in body.splitlines() if line.startswith("harness eval")
 ][:1]
@@ -94,11 +95,8 @@ def test_four_agents_color_a_network_together(table: Table) -> None:
     models: dict[str, Any] = {}
     for body in SPECS.values():
         models |= yaml.safe_load(body)["models"]
-    groups = {name: {"model": name, "count": 1} for name in [*models][1:]}
-    team = {
-        "extends": "agentsnet_quick", "name": "team", "matrix": {"problem": ["coloring"], "graphs": ["small_world"]},
-        "models": models, "agents": {"default": [*models][0], **groups},
-    }  # fmt: skip
+    matrix = {"problem": ["coloring"], "graphs": ["small_world"]}
+    team = {"extends": "agentsnet_quick", "name": "team", "matrix": matrix, "models": models, **yaml.safe_load(SEATS)}
     (table.folder / "team.yaml").write_text(yaml.safe_dump(team))
     run = table.play("team.yaml")
     log = (table.folder / "run" / "engine.log").read_text()
