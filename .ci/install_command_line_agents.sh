@@ -27,6 +27,6 @@ for command in codex claude qwen; do ln -sf "../node_modules/.bin/$command" "$fo
 
 sed -n 's/^pipx install //p' "$page" | while read -r package; do
   python3 -m venv "$folder/${package%%==*}"
-  "$folder/${package%%==*}/bin/pip" install -q "$package"
+  env -u PIP_COMPILE "$folder/${package%%==*}/bin/pip" install -q "$package"  # confined, it cannot compile once for all
 done
 ln -sf ../mini-swe-agent/bin/mini "$folder/bin/mini"
