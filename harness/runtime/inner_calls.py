@@ -188,7 +188,7 @@ class _Episode:
 
 
 class InnerSeat:
-    """The model behind one seat: `harness.api.SeatCalls`."""
+    """The model behind one seat: `harness.api.inner_calls.SeatCalls`."""
 
     def __init__(self, door: InnerCalls, episode: str, agent: str, own: _Episode) -> None:
         self.door, self.name, self.episode, self.agent = door, door.engine.model, episode, agent
