@@ -204,7 +204,8 @@ def test_a_seat_has_a_home_of_its_own_with_its_files(command: list[str], tmp_pat
     assert {".config/agent.toml", "b"} <= set(json.loads(text)["home"])
 
 
-REFUSED = [
+OTHER: dict[str, Any] = {"call": "os:getcwd"}
+REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"interface": "prompt"}, "interface=prompt needs command="),
     ({"command": "true", "reply": "a.txt"}, 'reply="a.txt" is for command-line agents'),
     ({"command": "true", "confine": True}, "confine=true is for command-line agents"),
@@ -223,7 +224,7 @@ REFUSED = [
 @pytest.mark.parametrize(("fields", "message"), REFUSED, ids=range(len(REFUSED)))
 def test_fields_that_do_not_fit_are_explained(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(SetupError) as caught:
-        Agent(**({} if "command" in fields else {"call": "os:getcwd"}), **fields).check()
+        Agent(**{**OTHER, **fields} if "command" not in fields else fields).check()
     assert message in str(caught.value)
 
 
