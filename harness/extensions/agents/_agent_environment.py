@@ -151,7 +151,7 @@ class SeatDoors:
     def of_program(self, request: Request) -> Door:
         """The same, with what a confined program needs to reach the server."""
         assert self._server is not None, "start() first"
-        return Door(self.variables(request), self._server.port, self.access(request).socket)
+        return Door(self.variables(request), self._server.port, self.access(request).socket, self.calls(request))
 
 
 def described(engine: Agent, facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

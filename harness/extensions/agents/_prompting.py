@@ -101,10 +101,9 @@ def _different(engine: Agent, names: Sequence[str]) -> list[str]:
 
 
 def _found(words: Sequence[str]) -> list[str]:
-    """The words of a command that runs in another folder: those that name files from here are whole paths."""
+    """The words of a command that runs in another folder: of files here, as ./agent.py, they are whole paths."""
 
-    def is_file(word: str, i: int) -> bool:
-        named = "/" in word or (i > 0 and Path(word[-20:]).suffix)
-        return bool(named) and len(word) < _MAX_PATH and not word.startswith("/") and Path(word).is_file()
+    def is_here(word: str) -> bool:
+        return "/" in word and word[0] != "/" and len(word) < _MAX_PATH and Path(word).is_file()
 
-    return [str(Path(word).absolute()) if is_file(word, i) else word for i, word in enumerate(words)]
+    return [str(Path(word).absolute()) if is_here(word) else word for word in words]

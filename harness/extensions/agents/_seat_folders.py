@@ -1,4 +1,4 @@
-"""Folders of seats: the home and the working folder of a program that plays a seat, kept over the seat's episode."""
+"""Folders of seats: the home and the working folder of a program that plays a seat, kept over its conversation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.api.errors import RequestError, SetupError
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_VARIABLE = re.compile(r"(?<!\$)\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _MAX_FILES, _MAX_BYTES = 1_000, 10_000_000
 """Files of a `home`, and the bytes of each."""
 _PASSED = ("PATH", "LANG", "LANGUAGE", "TZ", "SHELL", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -71,7 +71,7 @@ class SeatFolder:
 
     Args:
         path: the folder, which is made.
-        files: path in the home → content; `${NAME}` stands for a variable of `variables`.
+        files: path in the home → content; `{NAME}` stands for a variable of `variables`.
         variables: those by which the program finds its model.
         seen_as: where the program finds the folder; None: at the same path.
 
@@ -169,15 +169,18 @@ class SeatFolders:
             raise SetupError(f"{base} cannot be written: {error.strerror or error}") from None
         self._folders: dict[str, SeatFolder] = {}
 
-    def of(self, seat: str, files: Mapping[str, str], variables: Mapping[str, str], seen_as: Path | None) -> SeatFolder:
-        """A seat's folder, which is made with its first turn."""
-        if seat not in self._folders:
-            self._folders[seat] = SeatFolder(self.root / _short(seat), files, variables, seen_as)
-        return self._folders[seat]
+    def of(
+        self, name: str, files: Mapping[str, str], variables: Mapping[str, str], seen_as: Path | None
+    ) -> tuple[SeatFolder, bool]:
+        """The folder of a name, and whether it has just been made."""
+        is_new = name not in self._folders
+        if is_new:
+            self._folders[name] = SeatFolder(self.root / _short(name), files, variables, seen_as)
+        return self._folders[name], is_new
 
-    def forget(self, seat: str) -> None:
-        """Remove a seat's folder: its episode is over."""
-        if (folder := self._folders.pop(seat, None)) is not None:
+    def forget(self, name: str) -> None:
+        """Remove a folder."""
+        if (folder := self._folders.pop(name, None)) is not None:
             folder.remove()
 
     def close(self) -> None:

@@ -77,7 +77,7 @@ class Agent(CallsModels, CallsTools, NeedsApproval):
         reply: with `prompt`: where the reply is, if not in the standard output: a file in the working folder, and
             behind `#` where in its JSON (a JSON pointer): run.json#/info/submission, #/result.
         home: with `prompt`: the files of a home that each seat gets, path to content, or a folder that has them.
-            `${OPENAI_BASE_URL}` and the like stand for the seat's variables.
+            `{OPENAI_BASE_URL}` and the like stand for the seat's variables.
         confine: with `prompt`: run the program with nothing of this machine in sight but the system and its own
             installation, to read, its home and its model. Needs bubblewrap.
         readable: what else a confined program may read: files and folders.

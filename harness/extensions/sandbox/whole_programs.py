@@ -28,6 +28,7 @@ _WRITTEN = {
     "passwd": f"agent:x:{USER}:{USER}:agent:/home/agent:/bin/sh\n",
     "group": f"agent:x:{USER}:\n",
     "hosts": "127.0.0.1 localhost\n",
+    "resolv.conf": "nameserver 127.0.0.1\noptions timeout:0 attempts:1\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
 _HELP = "Install bubblewrap (Debian: apt-get install bubblewrap; Fedora: dnf install bubblewrap)"
@@ -61,7 +62,7 @@ def confined(
         folder: what it may write.
         home: where it finds this folder.
         work: where it begins, within `home`.
-        readable: files and folders that it may read, at the same path.
+        readable: files and folders that it may read, at the same path; of a program its installation.
         outlet: the server that it may talk to.
 
     Raises:
@@ -82,7 +83,9 @@ def confined(
     for name in _WRITTEN:
         line += ["--ro-bind", str(own / name), f"/etc/{name}"]
     start, seen = installation(Path(program))
-    for path in dict.fromkeys([*seen, *readable]):
+    for path in readable:
+        seen += installation(path)[1] if path.is_file() else [path]
+    for path in dict.fromkeys(seen):
         line += ["--ro-bind-try", str(path), str(path)]
     line += ["--bind", str(folder), str(home)]
     words = [str(start), *command[1:]]

@@ -189,22 +189,23 @@ def test_what_a_program_does_to_its_folder_touches_nothing_else(command: list[st
 
 
 def test_a_seat_has_a_home_of_its_own_with_its_files(command: list[str], tmp_path: Path) -> None:
-    home = {".config/agent.toml": 'url = "${HOME}/x ${NO_SUCH}"', "settings.json": {"telemetry": False}}
+    home = {".config/agent.toml": 'url = "{HOME}/x {NO_SUCH} ${HOME}"', "settings.json": {"telemetry": False}}
     [text] = answers(command, "question", home=home)
     facts = json.loads(text)
     assert {".config/agent.toml", "settings.json", "work", "work/notes"} <= set(facts["home"])
     assert facts["variables"]["HOME"] == str(Path(facts["folder"]).parent) != os.environ["HOME"]
     reader = [*PYTHON, "-c", "import os; print(open(os.environ['HOME'] + '/.config/agent.toml').read())"]
     [text] = answers(reader, "x", home=home)
-    assert re.fullmatch(r'url = "/.+/x \$\{NO_SUCH\}"', text)
-    for name, content in (("templates/.config/agent.toml", "a"), ("templates/b", "${HOME}")):
+    assert re.fullmatch(r'url = "/.+/x \{NO_SUCH\} \$\{HOME\}"', text)
+    for name, content in (("templates/.config/agent.toml", "a"), ("templates/b", "{HOME}")):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content)
     [text] = answers(command, "question", home=str(tmp_path / "templates"))
     assert {".config/agent.toml", "b"} <= set(json.loads(text)["home"])
 
 
-REFUSED = [
+OTHER: dict[str, Any] = {"call": "os:getcwd"}
+REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"interface": "prompt"}, "interface=prompt needs command="),
     ({"command": "true", "reply": "a.txt"}, 'reply="a.txt" is for command-line agents'),
     ({"command": "true", "confine": True}, "confine=true is for command-line agents"),
@@ -223,7 +224,7 @@ REFUSED = [
 @pytest.mark.parametrize(("fields", "message"), REFUSED, ids=range(len(REFUSED)))
 def test_fields_that_do_not_fit_are_explained(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(SetupError) as caught:
-        Agent(**({} if "command" in fields else {"call": "os:getcwd"}), **fields).check()
+        Agent(**{**OTHER, **fields} if "command" not in fields else fields).check()
     assert message in str(caught.value)
 
 
