@@ -310,8 +310,8 @@ class Gate(Wrapper):
                         self.usage.calls += 1
                     began = round(time.time(), 6)
                     answer = await request.send(self.inner)
-                    digest = answer.request_digest or self._digest(request)  # a recording knows what was asked then
-                    answer = replace(answer, request_digest=digest, began=began)
+                    known = answer.request_digest or self._digest(request)  # a recording knows what was asked then
+                    answer = replace(answer, request_digest=known, began=began)
                 finally:
                     if self.switcher is not None:
                         self.switcher.leave()
