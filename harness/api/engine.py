@@ -10,11 +10,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .episode import Completion, Outcome
 from .errors import EngineFatalError
 from .reply import Facts, Reply
+
+if TYPE_CHECKING:
+    from .inner_calls import InnerDoor
 
 
 class Thread:
@@ -274,6 +278,36 @@ class Ability(ABC):
 class ContinuesText:
     """An engine that continues a text: a thread without chat (`Thread.chat`), or a reply that has begun
     (`Request.prefill`). An engine without this base class gets neither."""
+
+
+class CallsModels:
+    """An engine whose replies come from programs that may call a model of the run: another of its engines, the *inner
+    engine*, answers them, through its own gate. The run counts and records these calls apart from the replies, and
+    answers recorded ones from its journal when it is resumed. A reply's tokens and cost are then those of its calls.
+
+    Attributes:
+        inner_kwargs: sampling of calls that do not say it themselves; `max_tokens` is also the most that a call gets.
+        inner_limits: what a `turn` and a `seat` may use: {"turn": {"calls", "tokens", "cost", "seconds"}, "seat": …}.
+        waits_for_turn: whether a call between two turns waits for the next one, in place of being refused.
+    """
+
+    inner_kwargs: Facts = MappingProxyType({})
+    inner_limits: Mapping[str, Mapping[str, float]] = MappingProxyType({})
+    waits_for_turn: bool = False
+    _inner: Engine | None = None
+
+    @property
+    def inner_engine(self) -> str | Mapping[str, Any] | Engine | None:
+        """A name under `models:` of the spec, or of an engine; {use: its name, …} with its fields; or an engine. None:
+        its programs call no model of the run."""
+        return None
+
+    def put_before(self, inner: Engine) -> None:
+        """Learn which engine answers: its description is part of this one's."""
+        self._inner = inner
+
+    def connect(self, calls: InnerDoor) -> None:
+        """Get the door to the inner engine, before `start`."""
 
 
 class Replays(ABC):

@@ -130,13 +130,41 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
+class InnerUsage:
+    """What an agent program has asked its model in a turn, in all attempts together.
+
+    Attributes:
+        calls: how many were answered, or failed.
+        input_tokens, output_tokens, cached_tokens: of the answers; counts that an engine does not report are left out.
+        cost: USD that engines report; None if none does.
+        refused: how many a limit did not allow.
+        failed: how many of `calls` failed.
+        dropped: how many that are recorded the program did not make again after a resume: it went another way.
+        seconds: how long the seat had its turn.
+        limited: whether the turn ended without a reply, and a limit had refused a call.
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float | None = None
+    refused: int = 0
+    failed: int = 0
+    dropped: int = 0
+    seconds: float = 0.0
+    limited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """The result of a turn: an action, or the reason why there is none, and the model calls (none for a policy).
 
     `error_kind` is "parse" if no call gave a readable reply (the action is then the last `Parsed.fallback_action`),
     "limit" if the spec's `limits:` allowed no further call, and otherwise the kind of an `EngineError`. Its `error` is
     then for people: protocols see "the request failed".
-    `dropped_fields` are fields that the last reply states and that are not part of the action.
+    `dropped_fields` are fields that the last reply states and that are not part of the action. `inner_calls` is what
+    an agent program asked its model meanwhile; None for all others.
     """
 
     agent: str
@@ -146,6 +174,7 @@ class Move:
     error_kind: str | None = None
     calls: tuple[Completion, ...] = ()
     dropped_fields: tuple[str, ...] = ()
+    inner_calls: InnerUsage | None = None
 
     @property
     def text(self) -> str | None:

@@ -18,7 +18,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Request
-from harness.api.errors import BudgetSpentError, ContextLengthError, EngineError, EngineFatalError, SetupError
+from harness.api.errors import (
+    BudgetSpentError,
+    ContextLengthError,
+    EngineError,
+    EngineFatalError,
+    InnerCallError,
+    LimitReachedError,
+    SetupError,
+)
 from harness.engines.priority import PriorityGate
 from harness.engines.usage import Usage
 
@@ -187,6 +195,7 @@ class Gate(Wrapper):
         rate: how many requests and tokens a minute there may be; None: no bound.
         repeats: asks an engine that is to be deterministic again; None for others.
         keep: takes an engine in good order in place of closing it, and says whether it does.
+        behind: the gate of the inner engine of an engine that `CallsModels`, without which this one is of no use.
     """
 
     WINDOW = 100
@@ -224,6 +233,7 @@ class Gate(Wrapper):
         self._keys: EngineKeys | None = None
         self.repeats = _repeats(self) if engine.deterministic else None
         self.keep: Callable[[Engine], bool] = lambda engine: False
+        self.behind: Gate | None = None
 
     @property
     def in_flight(self) -> int:
@@ -236,6 +246,11 @@ class Gate(Wrapper):
         if (width := self.inner.width) is None and self._width is not None:
             width = self._width.now
         return self._most if width is None else min(self._most, width)
+
+    @property
+    def is_of_use(self) -> bool:
+        """Whether it is not given up, nor the one behind it."""
+        return self.broken is None and (self.behind is None or self.behind.broken is None)
 
     @property
     def lenient(self) -> bool:
@@ -347,6 +362,8 @@ class Gate(Wrapper):
         if isinstance(error, EngineFatalError):
             self.give_up(str(error))
             return
+        if isinstance(error, LimitReachedError | InnerCallError):  # no fault of the engine
+            return
         failed = not isinstance(error, ContextLengthError)
         self._note(failed)
         self._unanswered += 1
@@ -367,7 +384,7 @@ class Gate(Wrapper):
         if self.broken is not None:
             return
         self.broken = reason
-        others = self.stop.goes_on or any(gate.broken is None for gate in self.stop.gates)
+        others = self.stop.goes_on or any(gate.is_of_use for gate in self.stop.gates)
         if self.switcher is not None or not others:
             self.stop.end(reason)
         else:

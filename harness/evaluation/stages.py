@@ -328,7 +328,7 @@ def execute(
 
 def _refuse_idle_models(plan: Plan) -> None:
     """Raise `SpecError` for a model that plays no agent."""
-    pooled = set().union(*(key.models() or () for key in plan.keys))
+    pooled = set(plan.inner.values()).union(*(key.models() or () for key in plan.keys))
     for name in plan.engines.keys() - pooled:
         if not any(group.model == name for condition in plan.conditions for group in condition.groups):
             message = f"a model was given and no agent uses it: {plan.model}"

@@ -14,15 +14,17 @@ import logging
 import random
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import storage
-from harness.api import Case, Engine, Episode, Facts, Move, Outcome, Replays
-from harness.api.errors import BudgetSpentError, EngineFatalError, SetupError
+from harness.api import CallsModels, Case, Engine, Episode, Facts, Move, Outcome, Replays
+from harness.api.errors import BudgetSpentError, EngineFatalError, InnerCallError, SetupError
 from harness.config.permissions import confined
 from harness.config.plan import Condition, Job, Plan, episode_id, protocol_seed
 from harness.engines.gate import Gate, Shared, Stop, Wrapper
+from harness.engines.usage import Usage
 from harness.replies.parse_guard import note_bugs
 from harness.runtime import session
 from harness.runtime.episode import STOPS, play
@@ -39,6 +41,7 @@ from harness.tables import EpisodeScore
 if TYPE_CHECKING:
     from harness.engines.recorded_calls import RecordedCalls
     from harness.engines.waves import Waves
+    from harness.runtime.inner_calls import InnerCalls
 
 _log = logging.getLogger(__name__)
 _NEW_OBJECTS = 10_000
@@ -69,6 +72,7 @@ class Episodes:
         self.errors = ErrorLog(self._file(ERRORS))
         alone = any(all(group.policy is not None for group in c.groups) for c in self.plan.conditions)
         self.stop, self.gates = Stop(goes_on=alone), dict[str, Gate]()
+        self.inner: dict[str, InnerCalls] = {}  # by the engine whose programs make them
         self.playing: set[asyncio.Task[None] | None] = set()
         self._changed = asyncio.Event()
         self.spent: BudgetSpentError | None = None
@@ -183,7 +187,7 @@ class Episodes:
         if self.options.sequential_engines:
             from harness.engines.switcher import EngineSwitcher
 
-            switcher = EngineSwitcher(self.plan.engines)
+            switcher = EngineSwitcher(self.plan.engines.keys() - self.plan.inner.keys())
         shared = Shared(self.stop, self.usage, log, switcher)
         one = session.current() if switcher is None else None
         engines = self.plan.engines if one is None else await one.take(self.plan.engines)
@@ -197,6 +201,10 @@ class Episodes:
             if one is not None:
                 self.gates[name].keep = one.keep
             stack.push_async_callback(gated.close)
+        if self.inner:
+            from harness.runtime.inner_calls import connect
+
+            stack.push_async_callback(connect(self.inner, self.plan.inner, self.engines, self.gates, self._write_inner))
         await self._start_engines()
         if (left := self.usage.time_left()) is not None:
             timer = asyncio.get_running_loop().call_later(left, self.stop.stop_retrying, self.usage.time_over())
@@ -238,6 +246,12 @@ class Episodes:
         def is_known() -> bool:
             return name in self.work.live_models or any(cache.hits for cache in caches)
 
+        if name in self.plan.inner and isinstance(engine, CallsModels):
+            from harness.runtime.inner_calls import InnerCalls, InnerTurns
+
+            self.inner[name] = calls = InnerCalls(engine)
+            engine = InnerTurns(engine, calls)
+            shared = replace(shared, usage=Usage(), switcher=None)  # its inner calls count, and take their turn
         self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known, adapts=adapts)
         gate.rate = self.options.pace
         gated: Wrapper = gate
@@ -274,6 +288,16 @@ class Episodes:
             if (follows := self._when_counting.pop(id(counting), None)) is not None:
                 follows()
 
+    async def _write_inner(self, line: storage.Line, name: str | None = None) -> None:
+        """Journal what became of an inner call; returns when that outlives this process. `name`: of the engine that has
+        answered."""
+        if usage := self.usage.unjournaled():
+            line["asked"] = usage
+        if name is not None and self.pending:
+            line["engine"] = [name, self.gates[name].answered]
+        self.record(line)
+        await self.journal.written()
+
     def _confirm_failures(self) -> None:
         """Nothing is left to be asked. Raises `EngineFatalError` if the last requests to an engine all failed."""
         failures = self.pending.failures()
@@ -291,7 +315,7 @@ class Episodes:
 
     def _needs_broken(self, job: Job) -> bool:
         """Whether an engine that was given up may be asked in an episode."""
-        broken = {name for name, gate in self.gates.items() if gate.broken is not None}
+        broken = {name for name, gate in self.gates.items() if not gate.is_of_use}
         return bool(broken) and any(g.policy is None and (g.model or "model") in broken for g in job[0].groups)
 
     async def _wait_until_due(self, job: Job) -> None:
@@ -323,6 +347,8 @@ class Episodes:
                         episode.players[agent] = player = seat.player(engines, episode.id)
                         if isinstance(player, ModelPlayer):
                             player.on_ask = functools.partial(self.turn_shares.begin, seat.model, episode.id, agent)
+                            if (inner := self.inner.get(seat.model)) is not None:
+                                player.inner_usage = inner.seat(episode.id, agent).usage
                     if self.work.listeners is not None:
                         self.work.listeners.episode_began(job, seated, episode.players, episode.recorded)
                     outcome = await play(
@@ -349,6 +375,8 @@ class Episodes:
                 if error.by == "max_time":
                     return
             finally:
+                for inner in self.inner.values():
+                    inner.end(episode.id)
                 self.playing.discard(this)
                 self._changed.set()
                 self._changed = asyncio.Event()
@@ -369,6 +397,9 @@ class _OpenEpisode:
         self.outcome: Outcome | None = None
         self.error: str | None = None
         self.prompts = storage.PromptIds()
+        lines = run.work.inner.pop(self.id, ())
+        for inner in run.inner.values():
+            inner.begin(self.id, self.recorded, lines)
         note_bugs(functools.partial(run.errors.record, episode=self.id))
 
     async def end(self) -> None:
@@ -406,9 +437,12 @@ class _OpenEpisode:
         run.usage.turns += bool(move.calls or move.error_kind) and move.error_kind != storage.UNFINISHED
         if run.pending or move.error_kind in storage.PASSING or move.error_kind in storage.REFUSALS:
             group = self.condition.group_of(self.case, move.agent)
-            gate = run.gates[group.model or "model"] if group.policy is None else None
+            name = group.model or "model"
+            if move.error_kind == InnerCallError.kind:  # it counts once that engine has answered again
+                name = run.plan.inner.get(name, name)
+            gate = run.gates[name] if group.policy is None else None
             if gate is not None and not gate.lenient and (run.pending or _may_pass(move, gate)):  # else a result
-                line["engine"] = [group.model or "model", gate.answered]
+                line["engine"] = [name, gate.answered]
         hearing = None if move.error_kind == storage.UNFINISHED else run.work.listeners
         run.record(line, None if hearing is None else hearing.on_move(self.id, batch, index, move))
         if move.calls or move.error_kind is not None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.api import Completion, Engine, Facts, Move, Policy, Reply, Request, Thread, Turn, derive_seed
+from harness.api import Completion, Engine, Facts, InnerUsage, Move, Policy, Reply, Request, Thread, Turn, derive_seed
 from harness.api.errors import EngineError, EngineFatalError
 from harness.config.prompts import PromptSet
 from harness.replies.dropped_fields import dropped_fields
@@ -57,6 +57,7 @@ class ModelPlayer:
         self._opening: Sequence[dict[str, Any]] = ()
         self.asked = 0  # how many messages stood before its first reply
         self.on_ask: Callable[[], None] = lambda: None  # called when a turn begins in which it is asked
+        self.inner_usage: Callable[[int], InnerUsage | None] | None = None  # of a turn, where an agent program plays
 
     async def act(
         self,
@@ -95,7 +96,8 @@ class ModelPlayer:
             if attempt:
                 self._ask_again(variables, error)
                 if attempt > len(previous_calls):
-                    on_move(Move(turn.agent, turn.name, None, None, UNFINISHED, tuple(calls)))
+                    inner = self.inner_usage(index) if self.inner_usage is not None else None
+                    on_move(Move(turn.agent, turn.name, None, None, UNFINISHED, tuple(calls), (), inner))
             try:
                 if not is_new:
                     completion = previous_calls[attempt]
@@ -112,14 +114,15 @@ class ModelPlayer:
             if turn.peer_texts and not attempt and is_new and completion.peer_tokens is None:
                 completion = replace(completion, peer_tokens=self._peer_tokens(turn))
             calls.append(completion)
-            self._reply(turn.reply, completion)
+            self._reply(turn.reply, completion, attempt)
             parsed = read_completion(turn.reply, completion)
             dropped = dropped_fields(turn.reply, completion, parsed)
             if parsed.error is None:
                 action, error, kind = parsed.action, None, None
                 break
             action, error, kind = parsed.fallback_action, parsed.error, "parse"
-        move = Move(turn.agent, turn.name, action, error, kind, tuple(calls), dropped)
+        inner = self.inner_usage(index) if self.inner_usage is not None else None
+        move = Move(turn.agent, turn.name, action, error, kind, tuple(calls), dropped, inner)
         on_move(move)
         return move
 
@@ -130,8 +133,10 @@ class ModelPlayer:
         asked = Request(name, self.thread, self.sampling, seed, constraint, self.prefill, self.tools, turn.reply)
         return turn.reply.request_for(asked)
 
-    def _reply(self, form: Reply, call: Completion) -> None:
+    def _reply(self, form: Reply, call: Completion, attempt: int) -> None:
         """Put the model's message at the end of the thread."""
+        if self.inner_usage is not None:  # an agent that plays its turns again has to know which they were
+            self.thread.memo.setdefault("turns", {})[len(self.thread.messages)] = self.turns - 1, attempt
         message: dict[str, Any] = {"content": self.prefill + form.message_of(call)}
         if call.provider_fields or call.tool_calls:
             from harness.runtime._tool_calls import extended  # what only such a reply needs
@@ -161,12 +166,13 @@ class ModelPlayer:
         """Rebuild the conversation as if `move` had just been made."""
         variables, calls = self._open(turn), move.calls
         # A failed request, and a turn in which nothing could be asked, left an empty answer.
-        failed = move.error_kind not in (None, "parse") and not (move.error_kind == LIMITED and calls)
+        asked_no_more = move.error_kind == LIMITED and calls and not (move.inner_calls and move.inner_calls.limited)
+        failed = move.error_kind not in (None, "parse") and not asked_no_more
         for attempt in range(len(calls) + failed):
             if attempt:
                 self._ask_again(variables, read_completion(turn.reply, calls[attempt - 1]).error)
             if attempt < len(calls):
-                self._reply(turn.reply, calls[attempt])
+                self._reply(turn.reply, calls[attempt], attempt)
             else:
                 self.thread.add("assistant", "")
 

@@ -93,6 +93,7 @@ class Work:
         report_score: called once for every episode that is finished.
         usage: what the run used of its budget so far.
         moves: id → what is recorded of the moves of an episode that is not finished.
+        inner: id → what is recorded of the inner calls of an episode that is not finished.
         ends: id → how the journal says that an episode ended that is not in the plan yet.
         done: id → score of the finished episodes.
         reports: engine → its report about itself; the executor adds it, even if the run stops.
@@ -112,6 +113,7 @@ class Work:
     report_score: Callable[[EpisodeScore], None]
     usage: Usage
     moves: dict[str, dict[tuple[str, int], Move]]
+    inner: dict[str, list[storage.Line]] = field(default_factory=dict)
     ends: dict[str, dict[str, Any]] = field(default_factory=dict)
     done: dict[str, EpisodeScore] = field(default_factory=dict)
     reports: dict[str, Facts] = field(default_factory=dict)
@@ -315,6 +317,7 @@ def work_of(
         report_score=on_score,
         usage=_usage_of(plan, options.budget, *before, spent.seconds, progress.micros),
         moves=progress.moves,
+        inner=progress.inner,
         ends=progress.ends,
     )
 

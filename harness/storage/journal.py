@@ -14,6 +14,8 @@ results/<run>/
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import errno
 import json
 import os
@@ -22,11 +24,11 @@ import stat
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from harness.api import Episode, Move, Outcome
+from harness.api import Episode, InnerUsage, Move, Outcome
 from harness.api.errors import DataError, Place, StorageError
 
 from .files import DAMAGED, json_object, no_link, no_pipe
@@ -68,7 +70,8 @@ class Journal:
         lines a checksum. Raises `StorageError` for a file that cannot be written."""
         self.path, self._seal = path, seal
         self._encode = json.JSONEncoder(separators=(",", ":"), default=str if lenient else None).encode
-        self._waiting: queue.Queue[bytes | None] = queue.Queue()  # None: there will be no more
+        # None: there will be no more; a function: called when what stood before it is written
+        self._waiting: queue.Queue[bytes | Callable[[], object] | None] = queue.Queue()
         self._size = 0  # bytes appended and not yet written
         self._change = threading.Condition()
         self._hurry = threading.Event()
@@ -98,11 +101,29 @@ class Journal:
             self._size += len(data)
             self._waiting.put(data)
 
+    async def written(self) -> None:
+        """Wait, without blocking others, until everything so far is with the operating system. Raises
+        `StorageError`."""
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+
+        def finish() -> None:
+            if not done.done():
+                done.set_result(None)
+
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is over
+                loop.call_soon_threadsafe(finish)
+
+        self._waiting.put(wake)
+        self._hurry.set()
+        await done
+        self._raise_failure()
+
     def flush(self) -> None:
         """Wait until everything is with the operating system. Raises `StorageError`."""
         self._hurry.set()
         self._waiting.join()
-        self._hurry.clear()
         self._raise_failure()
 
     def close(self) -> None:
@@ -125,9 +146,10 @@ class Journal:
         while not ending:
             lines = [self._waiting.get()]
             self._hurry.wait(_GATHER)
+            self._hurry.clear()  # who sets it from here on waits for a later line
             lines += [self._waiting.get() for _ in range(self._waiting.qsize())]
             ending = None in lines
-            data = b"".join(filter(None, lines))
+            data = b"".join(line for line in lines if isinstance(line, bytes))
             try:
                 if self._failure is None:
                     self._write(data)
@@ -139,7 +161,9 @@ class Journal:
             with self._change:
                 self._size -= len(data)
                 self._change.notify_all()
-            for _ in lines:
+            for line in lines:
+                if callable(line):
+                    line()
                 self._waiting.task_done()
 
     def _write(self, data: bytes) -> None:
@@ -261,6 +285,8 @@ def move_line(
                 prompts.shorten((episode, move.agent), calls, keep=kind == "move")
     if move.dropped_fields:
         line["dropped_fields"] = move.dropped_fields
+    if move.inner_calls is not None:
+        line["inner"] = {name: value for name in InnerUsage.__slots__ if (value := getattr(move.inner_calls, name))}
     return line
 
 
@@ -276,7 +302,8 @@ def move_of(line: Line, prompts: PromptIds | None = None) -> Move:
     calls = tuple(map(completion_of, calls))
     kind = UNFINISHED if line["k"] == "part" else line.get("error_kind")
     dropped = tuple(line.get("dropped_fields", ()))
-    return Move(line["s"], line["t"], line.get("a"), line.get("error"), kind, calls, dropped)
+    inner = InnerUsage(**line["inner"]) if "inner" in line else None
+    return Move(line["s"], line["t"], line.get("a"), line.get("error"), kind, calls, dropped, inner)
 
 
 def outcome_line(outcome: Outcome | None) -> Line | None:
