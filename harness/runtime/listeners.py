@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from harness.runtime.players import Player
     from harness.runtime.seats import Seat
     from harness.runtime.steps import Recorded
+    from harness.storage.inner_calls import InnerCall
 
 _log = logging.getLogger(__name__)
 
@@ -64,6 +65,9 @@ class RunListener:
 
     def move(self, episode: HeardEpisode, round_number: int, index: int, move: Move) -> None:
         """An agent has moved. `round_number`: of the batch, from 0; `index`: the agent's own turns before this one."""
+
+    def inner_call(self, episode: HeardEpisode, call: InnerCall) -> None:
+        """An agent program has asked its model, and is about to hear the answer; its move follows."""
 
     def episode_ended(self, episode: HeardEpisode, score: EpisodeScore) -> None:
         """An episode has ended, and is scored."""
@@ -109,6 +113,10 @@ class Listeners:
         """What lets them hear a move of an episode that has begun."""
         heard = self._open[episode]
         return lambda: self._each(lambda one: one.move(heard, round_number, index, move))
+
+    def inner_call(self, call: InnerCall) -> None:
+        if (episode := self._open.get(call.episode)) is not None:
+            self._each(lambda one: one.inner_call(episode, call))
 
     def episode_ended(self, score: EpisodeScore) -> None:
         if (episode := self._open.pop(score.id, None)) is not None:  # else it failed before any player was made

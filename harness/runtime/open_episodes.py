@@ -250,6 +250,7 @@ class Episodes:
             from harness.runtime.inner_calls import InnerCalls, InnerTurns
 
             self.inner[name] = calls = InnerCalls(engine)
+            calls.on_call = None if self.work.listeners is None else self.work.listeners.inner_call
             engine = InnerTurns(engine, calls)
             shared = replace(shared, usage=Usage(), switcher=None)  # its inner calls count, and take their turn
         self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known, adapts=adapts)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from harness.api import Completion
-from harness.api.printable import cut, utf8
+from harness.api.printable import clean_name, cut, utf8
 
 MAX_CHARS: Final = 32_768
-"""Characters of messages in one attribute."""
+"""Characters of messages in one attribute, about: each message counts as `_LEAST` at least."""
+MAX_TOOLS: Final = 256
+"""Calls of tools of one reply that are shown."""
+_LEAST, _NAME = 64, 200
 Message = Mapping[str, Any]
 Json = dict[str, Any]
 
@@ -52,13 +56,22 @@ class Conversation:
 
 def written(call: Completion) -> str:
     """What a model wrote."""
-    parts = [{"type": "reasoning", "content": cut(call.reasoning, MAX_CHARS)}] if call.reasoning else []
+    parts: list[Json] = []
+    if call.reasoning:
+        parts.append({"type": "reasoning", "content": cut(call.reasoning, MAX_CHARS)})
     left = MAX_CHARS - len(call.reasoning or "")
     if call.text or not call.tool_calls:
         parts.append(_text(call.text, max(0, left)))
     parts += _calls(call.tool_calls or (), MAX_CHARS)
-    message = {"role": "assistant", "parts": parts}
-    return as_json([message if call.finish_reason is None else {**message, "finish_reason": call.finish_reason}])
+    message: Json = {"role": "assistant", "parts": parts}
+    if call.finish_reason is not None:
+        message["finish_reason"] = name_of(call.finish_reason)
+    return as_json([message])
+
+
+def name_of(text: object) -> str:
+    """A name that a model wrote, of `_NAME` characters at most before what is invisible is written out."""
+    return clean_name(cut(str(text), _NAME))
 
 
 def as_json(value: Any) -> str:
@@ -70,12 +83,14 @@ def _message(message: Message, most: int) -> tuple[Json, int]:
     """A message with at most so many characters of text, and how many are left."""
     role, text = str(message.get("role", "")), str(message.get("content") or "")
     if role == "tool":
-        answer = {"type": "tool_call_response", "id": str(message.get("tool_call_id", "")), "response": cut(text, most)}
-        return {"role": role, "parts": [answer]}, most - len(text)
+        id = name_of(message.get("tool_call_id", ""))
+        answer = {"type": "tool_call_response", "id": id, "response": cut(text, most)}
+        return {"role": role, "parts": [answer]}, most - max(_LEAST, len(text))
     parts = [_text(text, most)] if text else []
     calls = [{"id": one.get("id"), **(one.get("function") or {})} for one in message.get("tool_calls") or ()]
     parts += _calls(calls, max(0, most - len(text)))
-    return {"role": role, "parts": parts}, most - len(text) - sum(len(str(one.get("arguments"))) for one in calls)
+    size = len(text) + sum(max(_LEAST, len(str(one.get("arguments")))) for one in calls)
+    return {"role": role, "parts": parts}, most - max(_LEAST, size)
 
 
 def _text(text: str, most: int) -> Json:
@@ -84,8 +99,9 @@ def _text(text: str, most: int) -> Json:
 
 def _calls(calls: Iterable[Mapping[str, Any]], most: int) -> list[Json]:
     found: list[Json] = []
-    for call in calls:
+    for call in itertools.islice(calls, MAX_TOOLS):
         arguments = cut(str(call.get("arguments", "")), most) if most > 0 else ""
         most -= len(arguments)
-        found.append({"type": "tool_call", "id": call.get("id"), "name": call.get("name"), "arguments": arguments})
+        names = {key: name_of(call.get(key, "")) for key in ("id", "name")}
+        found.append({"type": "tool_call", **names, "arguments": arguments})
     return found

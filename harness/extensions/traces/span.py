@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
+from harness.api.printable import utf8
 from harness.api.version import __version__
 
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
@@ -15,6 +18,7 @@ SCOPE: Final = "harness.extensions.traces"
 SERVICE: Final = "mas-eval-harness"
 INTERNAL, CLIENT = 1, 3
 """Kinds of spans, as OTLP numbers them."""
+_LIMIT: Final = 1 << 63
 
 # https://github.com/open-telemetry/semantic-conventions-genai, as opentelemetry-semantic-conventions 0.66b2 has them.
 OPERATION: Final = "gen_ai.operation.name"
@@ -52,7 +56,8 @@ ERROR: Final = "error.type"
 
 # The harness's own.
 DERIVED: Final = "harness.time.derived"
-"""On spans of which no clock has measured the start or the end: it follows from what was before, and latencies."""
+"""On spans with times that no clock has measured, but that follow from what was before: "end", or "start, end"."""
+NEITHER, NO_END = "start, end", "end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,29 +86,73 @@ class Span:
     message: str = ""
 
 
-class RunIds:
-    """The ids of a run's spans: the same in an export, in a live trace, and after the run was resumed.
+class RunSpans:
+    """The ids of a run's spans, and its own span: the same in an export, in a live trace, and after a resume.
 
     Args:
         meta: run.json.
 
     Attributes:
         trace: the trace's id, 32 hexadecimal digits.
+        root: the id of the run's own span.
         name: the run's name.
         start: when it began, in nanoseconds since 1970.
         resource: attributes of all that the run sends.
     """
 
-    def __init__(self, meta: Mapping[str, Any], start: int) -> None:
-        self.name, self.start = str(meta["run"]), start
+    def __init__(self, meta: Mapping[str, Any]) -> None:
+        self.name, self.meta = utf8(str(meta["run"])), meta
+        self.start = nanoseconds(str(meta["start"]))
         self.trace = _digest("trace", self.name, meta["start"], meta["spec_digest"])[:32]
+        self.root = self.span("run")
         self.resource = {"service.name": SERVICE, "service.version": __version__, "harness.run": self.name}
 
     def span(self, *parts: object) -> str:
         """The id of a span, by what it stands for."""
         return _digest(self.trace, *parts)[:16]
 
+    def own(self, end: int) -> Span:
+        """The run's own span."""
+        spec = str(self.meta["spec"])
+        facts = {
+            OPERATION: "invoke_workflow",
+            WORKFLOW: spec,
+            "harness.spec_digest": self.meta["spec_digest"],
+            "harness.model": self.meta["model"],
+            "harness.episodes.planned": self.meta.get("planned"),
+        }
+        name = utf8(f"invoke_workflow {spec}")
+        return Span(name, self.root, None, self.start, max(self.start, end), INTERNAL, attributes_of(facts))
+
+
+def nanoseconds(time: str) -> int:
+    """A time of run.json, since 1970."""
+    return int(datetime.fromisoformat(time).timestamp() * 1e6) * 1000
+
 
 def _digest(*parts: object) -> str:
     text = "\0".join(map(str, parts))
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def attributes_of(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Those facts that OTLP can say: None, numbers without an end and beyond 64 bits are left out."""
+    return {name: value for name, fact in facts.items() if (value := _value(fact)) is not None}
+
+
+def _value(fact: Any) -> Any:
+    if isinstance(fact, str):
+        return utf8(fact)
+    if isinstance(fact, bool):
+        return fact
+    if isinstance(fact, int):
+        return fact if -_LIMIT <= fact < _LIMIT else None
+    if isinstance(fact, float):
+        return fact if math.isfinite(fact) else None
+    if isinstance(fact, list | tuple):
+        values = [_value(one) for one in fact]
+        if not values or None in values:
+            return None
+        kinds = {type(one) for one in values}
+        return values if len(kinds) == 1 and not isinstance(values[0], list) else None
+    return None
