@@ -42,20 +42,19 @@ class Players:
 
     def __init__(self, meta: Mapping[str, Any], plan: Plan | None) -> None:
         self.meta, self.plan = meta, plan
-        own = (meta.get("identity") or {}).get("engine") or {}
-        self._first = str(own.get("engine", "unknown")).lower()
-        described = meta.get("engine_args")
-        self._described: Mapping[str, Any] = described if isinstance(described, Mapping) else {}
+        first = (meta.get("identity") or {}).get("engine") or {}  # all that older runs say
+        self._types = {"model": first.get("engine", "unknown"), **meta.get("engine_types", {})}
+        self._described: Mapping[str, Mapping[str, Any]] = meta.get("engine_args", {})
 
     def engine(self, name: str) -> tuple[str, str]:
         """(model, provider) of an engine by its name in the run."""
+        provider = str(self._types.get(name, "unknown")).lower()
         if name == "model":
-            return str(self.meta["model"]), self._first
-        if self.plan is not None and (found := self.plan.engines.get(name)) is not None:
-            return found.model, type(found).__name__.lower()
-        facts = self._described.get(name)
-        known = facts if isinstance(facts, Mapping) else {}
-        return str(known.get("model") or known.get("pretrained") or name), "unknown"
+            return str(self.meta["model"]), provider
+        if self.plan is not None and name in self.plan.engines:
+            return self.plan.engines[name].model, provider
+        known = self._described.get(name) or {}
+        return str(known.get("model") or known.get("pretrained") or name), provider
 
     def seat(self, seat: Seat) -> SeatFacts:
         """Who plays a seat."""
@@ -81,7 +80,7 @@ class Players:
         found: dict[str, SeatFacts] = {}
         for agent in transcript.agents:
             if (model := transcript.models.get(agent)) is not None:
-                found[agent] = SeatFacts(model, self._first if model == self.meta["model"] else "unknown")
+                found[agent] = SeatFacts(model, self.engine("model")[1] if model == self.meta["model"] else "unknown")
             else:
                 found[agent] = SeatFacts(policy=transcript.policies.get(agent))
         return found

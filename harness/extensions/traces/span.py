@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from harness.api.errors import DataError
 from harness.api.printable import utf8
 from harness.api.version import __version__
 
@@ -102,8 +103,9 @@ class RunSpans:
 
     def __init__(self, meta: Mapping[str, Any]) -> None:
         self.name, self.meta = utf8(str(meta["run"])), meta
-        self.start = nanoseconds(str(meta["start"]))
-        self.trace = _digest("trace", self.name, meta["start"], meta["spec_digest"])[:32]
+        began = str(meta.get("start") or "1970-01-01T00:00:00+00:00")
+        self.start = nanoseconds(began)
+        self.trace = _digest("trace", self.name, began, meta["spec_digest"])[:32]
         self.root = self.span("run")
         self.resource = {"service.name": SERVICE, "service.version": __version__, "harness.run": self.name}
 
@@ -126,8 +128,11 @@ class RunSpans:
 
 
 def nanoseconds(time: str) -> int:
-    """A time of run.json, since 1970."""
-    return int(datetime.fromisoformat(time).timestamp() * 1e6) * 1000
+    """A time of run.json, since 1970. Raises `DataError` for what is none."""
+    try:
+        return int(datetime.fromisoformat(time).timestamp() * 1e6) * 1000
+    except (ValueError, OverflowError):
+        raise DataError(f"run.json: {time!r:.60} is no time") from None
 
 
 def _digest(*parts: object) -> str:
