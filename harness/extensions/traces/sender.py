@@ -30,6 +30,8 @@ GATHER: Final = 1.0
 """Seconds in which spans are gathered for a request."""
 MAX_ANSWER: Final = 1 << 16
 """Bytes that are read of a collector's answer."""
+PATIENCE: Final = 2.0
+"""Seconds that the end of a run waits for a collector whose last answer was none."""
 PAUSE, MAX_PAUSE = 1.0, 60.0
 """Seconds between two tries where a collector does not say how many, and at most."""
 _log = logging.getLogger(__name__)
@@ -101,11 +103,14 @@ class Sender:
                 self._change.notify()
 
     def close(self) -> None:
-        """Send what waits, for at most `timeout` seconds; what is left then is lost."""
+        """Send what waits, for at most `timeout` seconds, or `PATIENCE` where the collector has not answered; what is
+        left then is lost."""
         with self._change:
             self._is_closing = True
             self._change.notify()
-        self._thread.join(self.timeout)
+        self._thread.join(min(PATIENCE, self.timeout))
+        if not self._session.is_failing:
+            self._thread.join(max(0.0, self.timeout - PATIENCE))
         self._is_over = True
         self._exporter.shutdown()  # it waits for no further try
         self._thread.join(min(1.0, self.timeout))
@@ -188,12 +193,14 @@ class _Session(requests.Session):
         answer: what was last heard, in words.
         refused: how many spans of the last request a collector says that it did not take.
         pause: seconds after which it may be well to send the same again; None: that would change nothing.
+        is_failing: whether the last request was not answered, or put off.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.answer, self.refused = "no answer", 0
         self.pause: float | None = PAUSE
+        self.is_failing = False
 
     def request(self, *arguments: Any, **more: Any) -> requests.Response:
         """As the base class, for a short answer. Raises `requests.RequestException`."""
@@ -202,10 +209,12 @@ class _Session(requests.Session):
             with super().request(*arguments, **{**more, "stream": True, "allow_redirects": False}) as response:
                 response._content = response.raw.read(MAX_ANSWER, decode_content=False)
         except Exception as error:  # of a server that says anything
+            self.is_failing = True
             self.answer = f"{type(error).__name__}: {error}"
             raise requests.ConnectionError(self.answer) from error
         self.answer = f"it answers {response.status_code} {response.reason or ''}".rstrip()
-        if response.status_code in _PASSING:
+        self.is_failing = response.status_code in _PASSING
+        if self.is_failing:
             self.pause = _retry_after(response.headers.get("retry-after", ""))
             return response
         self.pause = None

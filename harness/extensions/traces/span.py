@@ -146,6 +146,8 @@ def attributes_of(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(fact: Any) -> Any:
+    if fact is None:
+        return None
     if isinstance(fact, str):
         return utf8(fact)
     if isinstance(fact, bool):
