@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .engine import Ability, CallsModels, CallsTools, ContinuesText, Engine, Replays, Request, StaysUp, Thread
-    from .episode import Case, Completion, Episode, InnerUsage, Move, Outcome, Turn
+    from .engine import Ability, AskedTurn, CallsTools, ContinuesText, Engine, Replays, Request, StaysUp, Thread
+    from .episode import Case, Completion, Episode, Move, Outcome, Turn
     from .errors import (
         KEY,
         BudgetSpentError,
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         EngineError,
         EngineFatalError,
         HarnessError,
-        InnerCallError,
         LimitReachedError,
         NotPreparedError,
         Place,
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
         UserError,
         near,
     )
-    from .inner_calls import InnerDoor, InnerRequest, NoTurnError, SeatCalls, TurnId
+    from .inner_calls import CallsModels, InnerRequest, InnerUsage, NoTurnError, TurnId
     from .metric import CorpusMetric, Metric, Parts, RatioMetric, linearize
     from .plugin import UNBOUNDED, Bounds, Range, as_text, derive_seed, plugin
     from .policy import InformedPolicy, Policy
@@ -49,6 +48,7 @@ __all__ = [
     "UNBOUNDED",
     "Ability",
     "Action",
+    "AskedTurn",
     "Bounds",
     "BudgetSpentError",
     "CallsModels",
@@ -68,8 +68,6 @@ __all__ = [
     "Grading",
     "HarnessError",
     "InformedPolicy",
-    "InnerCallError",
-    "InnerDoor",
     "InnerRequest",
     "InnerUsage",
     "LimitReachedError",
@@ -95,7 +93,6 @@ __all__ = [
     "ReplyField",
     "Request",
     "RequestError",
-    "SeatCalls",
     "SetupError",
     "SpecError",
     "Statistic",
@@ -114,15 +111,14 @@ __all__ = [
 ]
 
 _INTERFACES = ("plugin", "reply", "episode", "task", "protocol", "policy", "metric", "engine")
-_OF_INNER_CALLS = ("InnerDoor", "InnerRequest", "NoTurnError", "SeatCalls", "TurnId")
-"""What only agent programs with a model of the run need."""
+_INNER_CALLS = ("CallsModels", "InnerRequest", "InnerUsage", "NoTurnError", "TurnId")  # what few engines need
 
 
 def __getattr__(name: str) -> Any:
     """Load the exceptions alone, or the interfaces with them: `harness --help` needs the former only."""
     if name in __all__:
         errors = vars(import_module(".errors", __name__))
-        names = () if name in errors else ("inner_calls",) if name in _OF_INNER_CALLS else _INTERFACES
+        names = () if name in errors else ("inner_calls",) if name in _INNER_CALLS else _INTERFACES
         for found in (errors, *(vars(import_module(f".{module}", __name__)) for module in names)):
             globals().update({key: value for key, value in found.items() if key in __all__})
         return globals()[name]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .reply import Action, Facts, Reply
 
 if TYPE_CHECKING:
-    pass
+    from .inner_calls import InnerUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,33 +127,6 @@ class Completion:
             return self.text
         calls = (f"{call.get('name', '')}({call.get('arguments', '')})" for call in self.tool_calls)
         return "\n".join([*filter(None, [self.text]), *calls])
-
-
-@dataclass(frozen=True, slots=True)
-class InnerUsage:
-    """What an agent program has asked its model in a turn, in all attempts together.
-
-    Attributes:
-        calls: how many were answered, or failed.
-        input_tokens, output_tokens, cached_tokens: of the answers; counts that an engine does not report are left out.
-        cost: USD that engines report; None if none does.
-        refused: how many a limit did not allow.
-        failed: how many of `calls` failed.
-        dropped: how many that are recorded the program did not make again after a resume: it went another way.
-        seconds: how long the seat had its turn.
-        limited: whether the turn ended without a reply, and a limit had refused a call.
-    """
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    cost: float | None = None
-    refused: int = 0
-    failed: int = 0
-    dropped: int = 0
-    seconds: float = 0.0
-    limited: bool = False
 
 
 @dataclass(frozen=True, slots=True)

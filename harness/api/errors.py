@@ -135,15 +135,17 @@ class BudgetSpentError(HarnessError):
 
 
 class EngineError(HarnessError):
-    """One model request failed. `kind` is what the move records."""
+    """One model request failed. `kind` is what the move records; `is_fault`: whether the engine is to blame."""
 
     kind = "engine"
+    is_fault = True
 
 
 class ContextLengthError(EngineError):
     """The conversation no longer fits the model's context window."""
 
     kind = "context_length"
+    is_fault = False
 
 
 class RequestError(EngineError):
@@ -162,12 +164,14 @@ class InnerCallError(RequestError):
     """An agent program gave no reply since a call of its own model failed: not the program's fault."""
 
     kind = "inner"
+    is_fault = False
 
 
 class LimitReachedError(EngineError):
     """A limit of a turn or a seat allows no further call of an agent program's model."""
 
     kind = "limit"
+    is_fault = False
 
 
 class EngineFatalError(EngineError):

@@ -10,7 +10,10 @@ import json
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar
 
+from .engine import Engine
 from .episode import Completion
 from .errors import EngineError
 from .reply import Facts
@@ -80,6 +83,37 @@ def _plain(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, Sequence) else repr(value)
 
 
+@dataclass(frozen=True, slots=True)
+class InnerUsage:
+    """What an agent program has asked its model in a turn, in all attempts together.
+
+    Attributes:
+        calls: how many were answered, or failed.
+        input_tokens, output_tokens, cached_tokens: of the answers; counts that an engine does not report are left out.
+        cost: USD that engines report; None if none does.
+        refused: how many a limit did not allow.
+        failed: how many of `calls` failed.
+        dropped: how many that are recorded the program did not make again after a resume: it went another way.
+        seconds: how long the seat had its turn.
+        limited: whether the turn ended without a reply, and a limit had refused a call.
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float | None = None
+    refused: int = 0
+    failed: int = 0
+    dropped: int = 0
+    seconds: float = 0.0
+    limited: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """What of it says something."""
+        return {name: value for name in self.__slots__ if (value := getattr(self, name))}
+
+
 class SeatCalls(typing.Protocol):
     """The model behind one seat of an episode.
 
@@ -110,3 +144,34 @@ class InnerDoor(typing.Protocol):
 
     def seat(self, episode: str, agent: str) -> SeatCalls:
         """The model behind a seat; the same object for the same seat as long as its episode is open."""
+
+
+class CallsModels(Engine):
+    """An engine whose replies come from programs that may call a model of the run: another of its engines, the *inner
+    engine*, answers them, through its own gate. The run counts and records these calls apart from the replies, and
+    answers recorded ones from its journal when it is resumed. A reply's tokens and cost are then those of its calls.
+
+    Attributes:
+        inner_kwargs: sampling of calls that do not say it themselves; `max_tokens` is also the most that a call gets.
+        inner_limits: what a `turn` and a `seat` may use: {"turn": {"calls", "tokens", "cost", "seconds"}, "seat": …}.
+        waits_for_turn: whether a call between two turns waits for the next one, in place of being refused.
+    """
+
+    calls_models: ClassVar[bool] = True
+    inner_kwargs: Facts = MappingProxyType({})
+    inner_limits: Mapping[str, Mapping[str, float]] = MappingProxyType({})
+    waits_for_turn: bool = False
+    _inner: Engine | None = None
+
+    @property
+    def inner_engine(self) -> str | Mapping[str, Any] | Engine | None:
+        """A name under `models:` of the spec, or of an engine; {use: its name, …} with its fields; or an engine. None:
+        its programs call no model of the run."""
+        return None
+
+    def put_before(self, inner: Engine) -> None:
+        """Learn which engine answers: its description is part of this one's."""
+        self._inner = inner
+
+    def connect(self, calls: InnerDoor) -> None:
+        """Get the door to the inner engine, before `start`."""

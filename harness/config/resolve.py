@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from harness import api
-from harness.api import CallsModels, Engine
+from harness.api import Engine
 from harness.api.errors import KEY, Place, PluginError, SpecError, UserError, near, raise_all
 from harness.config.building import PlaceOf, Plugins, Reference, make, parts_of, policy_name, split
 from harness.config.keys import SpecKey, keys_of
@@ -333,7 +333,7 @@ class _Resolver:
 
     def inner(self) -> dict[str, str]:
         """Add the inner engines of agent programs; name of an engine → name of its inner one."""
-        if not any(isinstance(one, CallsModels) for one in self.engines.values()):
+        if not any(one.calls_models for one in self.engines.values()):
             return {}
         from harness.config.inner_engines import add_inner  # what only agents of people's own need
 

@@ -18,15 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Request
-from harness.api.errors import (
-    BudgetSpentError,
-    ContextLengthError,
-    EngineError,
-    EngineFatalError,
-    InnerCallError,
-    LimitReachedError,
-    SetupError,
-)
+from harness.api.errors import BudgetSpentError, ContextLengthError, EngineError, EngineFatalError, SetupError
 from harness.engines.priority import PriorityGate
 from harness.engines.usage import Usage
 
@@ -53,6 +45,7 @@ class Wrapper(Engine, CallsTools, ContinuesText):
     def __init__(self, inner: Engine) -> None:
         self.inner = inner
         self.engine: Engine = inner.engine if isinstance(inner, Wrapper) else inner
+        self.keeps_questions = inner.keeps_questions
         self._counted = lru_cache(_COUNTS)(inner.count_tokens)
 
     @property
@@ -362,11 +355,9 @@ class Gate(Wrapper):
         if isinstance(error, EngineFatalError):
             self.give_up(str(error))
             return
-        if isinstance(error, LimitReachedError | InnerCallError):  # no fault of the engine
-            return
-        failed = not isinstance(error, ContextLengthError)
+        failed = error.is_fault
         self._note(failed)
-        self._unanswered += 1
+        self._unanswered += failed or isinstance(error, ContextLengthError)
         if not self.answered and self._unanswered >= self.FIRST and not self.lenient and not self.is_known():
             summary = f"the first {self._unanswered} requests to {self.model} all failed, the last with: {error}"
             self.give_up(f"{summary} (max_error_rate 1 would take that as results)")

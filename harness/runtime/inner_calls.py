@@ -8,11 +8,12 @@ answered from the record where a resumed run plays a turn again.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.api import (
     CallsModels,
@@ -22,7 +23,6 @@ from harness.api import (
     Engine,
     InnerRequest,
     InnerUsage,
-    NoTurnError,
     Request,
     Thread,
     TurnId,
@@ -41,7 +41,8 @@ from harness.api.errors import (
     StorageError,
     UserError,
 )
-from harness.engines.gate import Gate, Wrapper
+from harness.api.inner_calls import NoTurnError
+from harness.engines.gate import Wrapper
 from harness.engines.sampling import normalize
 from harness.runtime.steps import Recorded
 from harness.storage import PASSING, UNFINISHED, Line, completion_of
@@ -49,6 +50,9 @@ from harness.storage.inner_calls import DROPPED, InnerCall, InnerWriter, dropped
 
 MAX_TOKENS = 4096
 """Tokens that a call gets where `inner_kwargs` does not say it."""
+if TYPE_CHECKING:
+    from harness.runtime.open_episodes import Episodes
+
 _STOPS = (EngineFatalError, StorageError, BudgetSpentError, SetupError)
 _KINDS: Mapping[str, type[EngineError]] = {
     kind.kind: kind for kind in (ContextLengthError, RefusedError, RequestError, EngineError)
@@ -57,28 +61,32 @@ Write = Callable[[Line, str | None], Coroutine[Any, Any, None]]
 """Journals a line and returns when it outlives this process; with it the engine that has answered."""
 
 
-def connect(
-    doors: Mapping[str, InnerCalls],
-    names: Mapping[str, str],
-    engines: Mapping[str, Engine],
-    gates: Mapping[str, Gate],
-    write: Write,
-) -> Callable[[], Awaitable[None]]:
-    """Give each door its inner engine. Returns what ends the calls that are still under way.
+def connect(run: Episodes) -> Callable[[], Awaitable[None]]:
+    """Give the doors of a run (`Episodes.inner`) their inner engines. Returns what ends calls still under way."""
 
-    Args:
-        doors: by the name of the engine whose programs call.
-        names: the same → the name of the inner engine.
-        engines: the engines of the run with all that stands before them, by name.
-        gates: their gates.
-        write: journals a line.
-    """
-    for name, door in doors.items():
-        gates[name].behind = gates[names[name]]
-        door.connect(names[name], engines[names[name]], write)
+    async def write(line: Line, name: str | None) -> None:
+        if usage := run.usage.unjournaled():
+            line["asked"] = usage
+        if name is not None and run.pending:
+            line["engine"] = [name, run.gates[name].answered]
+        run.record(line)
+        written, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is over
+                loop.call_soon_threadsafe(written.set)
+
+        run.journal.when_written(wake)
+        await written.wait()
+        run.journal.check()
+
+    for outer, door in run.inner.items():
+        inner = run.plan.inner[outer]
+        run.gates[outer].behind = run.gates[inner]
+        door.connect(inner, run.engines[inner], write)
 
     async def close() -> None:
-        await asyncio.gather(*(door.close() for door in doors.values()))
+        await asyncio.gather(*(door.close() for door in run.inner.values()))
 
     return close
 
@@ -499,19 +507,22 @@ class InnerTurns(Wrapper):
 
     Args:
         inner: the engine.
+
+    Attributes:
         calls: its door.
     """
 
-    def __init__(self, inner: Engine, calls: InnerCalls) -> None:
+    def __init__(self, inner: Engine) -> None:
         super().__init__(inner)
-        self._calls = calls
+        assert isinstance(inner, CallsModels)
+        self.calls = InnerCalls(inner)
 
     async def start(self) -> None:
         await self.inner.start()
 
     async def complete(self, request: Request) -> Completion:
         turn = TurnId.of(request.id)
-        return await self._calls.seat(turn.episode, turn.agent).play(request, request.send(self.inner))
+        return await self.calls.seat(turn.episode, turn.agent).play(request, request.send(self.inner))
 
     def stop_retrying(self, reason: Exception) -> None:
         self.inner.stop_retrying(reason)

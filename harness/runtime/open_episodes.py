@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import storage
-from harness.api import CallsModels, Case, Engine, Episode, Facts, Move, Outcome, Replays
+from harness.api import Case, Engine, Episode, Facts, Move, Outcome, Replays
 from harness.api.errors import BudgetSpentError, EngineFatalError, InnerCallError, SetupError
 from harness.config.permissions import confined
 from harness.config.plan import Condition, Job, Plan, episode_id, protocol_seed
@@ -36,6 +36,7 @@ from harness.runtime.seats import seats
 from harness.runtime.steps import Steps
 from harness.runtime.turn_shares import TurnShares
 from harness.storage.error_log import ERRORS, ErrorLog
+from harness.storage.files import short_name
 from harness.tables import EpisodeScore
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ class Episodes:
         if self.inner:
             from harness.runtime.inner_calls import connect
 
-            stack.push_async_callback(connect(self.inner, self.plan.inner, self.engines, self.gates, self._write_inner))
+            stack.push_async_callback(connect(self))
         await self._start_engines()
         if (left := self.usage.time_left()) is not None:
             timer = asyncio.get_running_loop().call_later(left, self.stop.stop_retrying, self.usage.time_over())
@@ -217,8 +218,10 @@ class Episodes:
         """
         down: dict[str, SetupError | EngineFatalError] = {}
         for name, engine in self.engines.items():
+            called = engine.model
             try:
                 await engine.start()
+                self._note_served(name, engine.engine, called)
             except (SetupError, EngineFatalError) as error:
                 down[name] = error
                 if len(down) == len(self.engines) or not any(key.plays_on for key in self.plan.keys):
@@ -227,6 +230,21 @@ class Episodes:
             reason = f"{name} did not start: {why.message if isinstance(why, SetupError) else why}"
             self.gates[name].give_up(reason)
             _log.warning("%s; the others play on without it", reason)
+
+    def _note_served(self, name: str, engine: Engine, called: str) -> None:
+        """Journal what an engine found when it started, and name it so in tables. Raises `SetupError` where it found
+        something else when the run began."""
+        if engine.model != called:
+            names = [engine.model if part == short_name(called) else part for part in self.plan.model.split(" + ")]
+            self.work.plan = replace(self.plan, model=" + ".join(map(short_name, names)))
+        if engine.weights is None:
+            return
+        before = self.work.served.setdefault(name, engine.weights)
+        if before != engine.weights:
+            message = f"the run in {self.folder} began with {before}, and this is {engine.weights}"
+            hint = "Start what it began with, or begin another run: choose another --output_path, or add --overwrite."
+            raise SetupError(message, hint=hint)
+        self.journal.append({"k": storage.SERVED, "m": name, "weights": engine.weights})
 
     def reports(self) -> dict[str, Facts]:
         """What each engine reports of itself."""
@@ -246,12 +264,12 @@ class Episodes:
         def is_known() -> bool:
             return name in self.work.live_models or any(cache.hits for cache in caches)
 
-        if name in self.plan.inner and isinstance(engine, CallsModels):
-            from harness.runtime.inner_calls import InnerCalls, InnerTurns
+        if engine.calls_models and name in self.plan.inner:
+            from harness.runtime.inner_calls import InnerTurns
 
-            self.inner[name] = calls = InnerCalls(engine)
-            calls.on_call = None if self.work.listeners is None else self.work.listeners.inner_call
-            engine = InnerTurns(engine, calls)
+            engine = turns = InnerTurns(engine)
+            self.inner[name] = turns.calls
+            turns.calls.on_call = None if self.work.listeners is None else self.work.listeners.inner_call
             shared = replace(shared, usage=Usage(), switcher=None)  # its inner calls count, and take their turn
         self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known, adapts=adapts)
         gate.rate = self.options.pace
@@ -288,16 +306,6 @@ class Episodes:
         for _, counting in self.pending.add(line):
             if (follows := self._when_counting.pop(id(counting), None)) is not None:
                 follows()
-
-    async def _write_inner(self, line: storage.Line, name: str | None = None) -> None:
-        """Journal what became of an inner call; returns when that outlives this process. `name`: of the engine that has
-        answered."""
-        if usage := self.usage.unjournaled():
-            line["asked"] = usage
-        if name is not None and self.pending:
-            line["engine"] = [name, self.gates[name].answered]
-        self.record(line)
-        await self.journal.written()
 
     def _confirm_failures(self) -> None:
         """Nothing is left to be asked. Raises `EngineFatalError` if the last requests to an engine all failed."""

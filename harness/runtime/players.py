@@ -1,4 +1,5 @@
-"""The players: a model (engine, prompts and its conversation) or a policy. Both turn a Turn into a Move.
+"""The players: a model (engine, prompts and its conversation) or a policy (`policy_players`), which turn a Turn into a
+Move.
 
 A player can also take a recorded move instead of being asked (`recall`): that is how resume and replay work.
 """
@@ -7,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from harness.api import Completion, Engine, Facts, InnerUsage, Move, Policy, Reply, Request, Thread, Turn, derive_seed
+from harness.api import AskedTurn, Completion, Engine, Facts, Move, Reply, Request, Thread, Turn, derive_seed
 from harness.api.errors import EngineError, EngineFatalError
 from harness.config.prompts import PromptSet
 from harness.replies.dropped_fields import dropped_fields
@@ -20,7 +20,9 @@ from harness.replies.parse_guard import read_completion
 from harness.storage import UNFINISHED
 
 if TYPE_CHECKING:
+    from harness.api import InnerUsage
     from harness.config.limits import TurnQuota
+    from harness.runtime.policy_players import PolicyPlayer
 
 LIMITED: Final = "limit"
 """The `Move.error_kind` of a turn in which a limit allowed no further call."""
@@ -186,7 +188,9 @@ class ModelPlayer:
         self.turns += 1
         if turn.fresh:
             # in its episode's place among those that wait
+            questions = self.thread.questions
             self.thread = Thread(self.thread.age, self.prompts.chat, self.prompts.verbatim)
+            self.thread.questions = questions
             self.tools, self._offered, self._unanswered = (), (), []
         if not self.thread.messages:
             if self._context is not turn.context:
@@ -201,47 +205,10 @@ class ModelPlayer:
             self.thread.add("user", text)
         self.prefill = self.prompts.beginning(variables)
         self.asked = len(self.thread.messages)
+        if self.engine.keeps_questions:
+            asked = AskedTurn(self.thread.messages, self.asked, self.turns - 1, turn.reply, self.tools)
+            self.thread.questions.append(asked)
         return variables
 
 
-def starts_over(turn: Turn, context: Facts | None) -> bool:
-    """Whether the turn starts another run for an agent whose last turn had `context` (None: it had none yet)."""
-    return turn.fresh and context is not None and turn.context != context
-
-
-class PolicyPlayer:
-    """A policy that plays an agent. Its seed determines all that it does, so recalling is choosing again.
-
-    A turn that opens a new thread with another context is a new start: the policy then remembers nothing either.
-
-    Args:
-        make_policy: gives the policy as it is at the start.
-        seed: every turn's chance derives from it.
-    """
-
-    def __init__(self, make_policy: Callable[[], Policy], seed: int) -> None:
-        self.make_policy, self.seed, self.turns = make_policy, seed, 0
-        self.policy = make_policy()
-        self.context: Facts | None = None
-
-    def decide(self, turn: Turn) -> Move:
-        """The policy's move. Raises `ValueError` if the reply's form does not allow it."""
-        turn = replace(turn, reply=turn.reply.without_tools)
-        if starts_over(turn, self.context):
-            self.policy = self.make_policy()
-        self.context = turn.context
-        rng = random.Random(derive_seed(self.seed, self.turns))
-        self.turns += 1
-        action = self.policy.choose(turn, rng)
-        if action != turn.reply.noop and not turn.reply.allows(action):
-            options = turn.reply.options
-            why = f"turn {turn.name!r} does not allow" if options is None else f"is none of {options!r:.2000}"
-            raise ValueError(f"{type(self.policy).__name__} chose {action!r:.200}, which {why}")
-        return Move(turn.agent, turn.name, action)
-
-    def recall(self, turn: Turn, move: Move) -> None:
-        """Bring the policy's memory to where it was after `move`."""
-        self.decide(turn)
-
-
-Player = ModelPlayer | PolicyPlayer
+Player: TypeAlias = "ModelPlayer | PolicyPlayer"

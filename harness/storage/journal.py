@@ -14,8 +14,6 @@ results/<run>/
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import errno
 import json
 import os
@@ -28,7 +26,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from harness.api import Episode, InnerUsage, Move, Outcome
+from harness import api
+from harness.api import Episode, Move, Outcome
 from harness.api.errors import DataError, Place, StorageError
 
 from .files import DAMAGED, json_object, no_link, no_pipe
@@ -43,6 +42,8 @@ _SYNC = 1.0
 _MAX_WAITING_BYTES = 1 << 24  # bytes
 MARKS = ("uses_ground_truth", "limited", "turns", "dropped_fields", "usage")
 """What lines of episodes' ends and of scores have only where it says something."""
+SERVED = "served"
+"""The `k` of a line that says which weights, or which agent, an engine found when it started: `m`, `weights`."""
 RESUME = "resume"
 """The `k` of the line with which a process begins that continues writing a journal."""
 Line = dict[str, Any]
@@ -97,34 +98,20 @@ class Journal:
         data = sealed(data) if self._seal else data + b"\n"
         with self._change:
             self._change.wait_for(lambda: self._size <= _MAX_WAITING_BYTES)
-            self._raise_failure()
+            self.check()
             self._size += len(data)
             self._waiting.put(data)
 
-    async def written(self) -> None:
-        """Wait, without blocking others, until everything so far is with the operating system. Raises
-        `StorageError`."""
-        loop = asyncio.get_running_loop()
-        done = loop.create_future()
-
-        def finish() -> None:
-            if not done.done():
-                done.set_result(None)
-
-        def wake() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is over
-                loop.call_soon_threadsafe(finish)
-
-        self._waiting.put(wake)
+    def when_written(self, then: Callable[[], object]) -> None:
+        """Call `then`, in another thread, once everything so far is with the operating system, or writing failed."""
+        self._waiting.put(then)
         self._hurry.set()
-        await done
-        self._raise_failure()
 
     def flush(self) -> None:
         """Wait until everything is with the operating system. Raises `StorageError`."""
         self._hurry.set()
         self._waiting.join()
-        self._raise_failure()
+        self.check()
 
     def close(self) -> None:
         """Write everything and close. Raises `StorageError` for a failure that no other call has raised."""
@@ -133,9 +120,10 @@ class Journal:
         self._thread.join()
         self._file.close()
         if not self._was_raised:
-            self._raise_failure()
+            self.check()
 
-    def _raise_failure(self) -> None:
+    def check(self) -> None:
+        """Raise `StorageError` if an earlier line could not be written."""
         if self._failure is not None:
             self._was_raised = True
             raise self._failure.with_traceback(None)
@@ -286,7 +274,7 @@ def move_line(
     if move.dropped_fields:
         line["dropped_fields"] = move.dropped_fields
     if move.inner_calls is not None:
-        line["inner"] = {name: value for name in InnerUsage.__slots__ if (value := getattr(move.inner_calls, name))}
+        line["inner"] = move.inner_calls.as_json()
     return line
 
 
@@ -302,7 +290,7 @@ def move_of(line: Line, prompts: PromptIds | None = None) -> Move:
     calls = tuple(map(completion_of, calls))
     kind = UNFINISHED if line["k"] == "part" else line.get("error_kind")
     dropped = tuple(line.get("dropped_fields", ()))
-    inner = InnerUsage(**line["inner"]) if "inner" in line else None
+    inner = api.InnerUsage(**line["inner"]) if "inner" in line else None
     return Move(line["s"], line["t"], line.get("a"), line.get("error"), kind, calls, dropped, inner)
 
 

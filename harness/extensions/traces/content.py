@@ -19,7 +19,7 @@ Message = Mapping[str, Any]
 Json = dict[str, Any]
 
 
-class Conversation:
+class ReadMessages:
     """What an agent's model had read at each of the attempts of a turn.
 
     Args:

@@ -22,7 +22,7 @@ from harness.api.printable import cut, utf8
 from harness.storage.inner_calls import InnerCall
 
 from . import span as names
-from .content import MAX_CHARS, MAX_TOOLS, Conversation, Message, as_json, name_of, written
+from .content import MAX_CHARS, MAX_TOOLS, ReadMessages, Message, as_json, name_of, written
 from .seat_facts import Players, SeatFacts
 from .span import CLIENT, RunSpans, Span, attributes_of
 
@@ -131,7 +131,7 @@ class EpisodeSpans:
         facts["harness.inner.dropped"] = call.is_dropped or None
         at = self._times[call.agent][1] if call.agent in self._times else self._clock
         if self.content:
-            shown = Conversation([*asked.messages, {"role": "assistant"}], len(asked.messages) + 1, 1)
+            shown = ReadMessages([*asked.messages, {"role": "assistant"}], len(asked.messages) + 1, 1)
             facts |= self._read(shown, 0)
         yield from self._call(
             call.completion, facts, (id, parent, self._agent(call.agent)), at, (call.error_kind, call.error)
@@ -177,7 +177,7 @@ class EpisodeSpans:
         move = turn.move
         failed = move.error_kind not in _NO_CALL
         attempts = [*move.calls, *([None] if failed else [])]
-        shown = Conversation(turn.messages, turn.length, len(attempts)) if self.content else None
+        shown = ReadMessages(turn.messages, turn.length, len(attempts)) if self.content else None
         at = self._clock if turn.now is None else turn.now
         for attempt, call in enumerate(attempts):
             seed = None if seat.seed is None else derive_seed(seat.seed, turn.index, attempt)
@@ -205,7 +205,7 @@ class EpisodeSpans:
             **sampling,
         }
 
-    def _read(self, shown: Conversation, attempt: int) -> dict[str, Any]:
+    def _read(self, shown: ReadMessages, attempt: int) -> dict[str, Any]:
         read, instructions, left_out = shown.read(attempt)
         facts: dict[str, Any] = {names.INPUT: read, names.INSTRUCTIONS: instructions or None}
         return {**facts, "harness.input.messages.left_out": left_out or None}

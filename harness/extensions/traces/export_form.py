@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from harness.evaluation.run import Run
 from harness.extensions.exports.form import ExportForm
-from harness.storage import journals
-from harness.storage.inner_calls import InnerCall, InnerCallIndex, by_turn
 from harness.transcripts.view_api import RecordedTurn, Transcript
 
 from .content import Message
@@ -49,11 +47,10 @@ def _spans(run: Run, ids: RunSpans, content: bool, counts: Counter[str]) -> Iter
     """All spans of the run, its own last."""
     reader = run.reader()
     players = Players(run.meta, reader.plan)
-    inner = InnerCallIndex(journals(run.folder))
     last = ids.start
     for transcript in reader:
         counts["episodes"] += 1
-        for span in episode_spans(ids, players, transcript, inner.of(transcript.id), content):
+        for span in episode_spans(ids, players, transcript, content):
             counts["spans"] += 1
             counts["derived"] += "harness.time.derived" in span.attributes
             last = max(last, span.end)
@@ -63,29 +60,26 @@ def _spans(run: Run, ids: RunSpans, content: bool, counts: Counter[str]) -> Iter
     yield ids.own(max(last, nanoseconds(str(end)) if end else last))
 
 
-def episode_spans(
-    ids: RunSpans, players: Players, transcript: Transcript, inner: Sequence[InnerCall], content: bool
-) -> Iterator[Span]:
+def episode_spans(ids: RunSpans, players: Players, transcript: Transcript, content: bool) -> Iterator[Span]:
     """The spans of an episode that is read back, its own last."""
-    of_turns = by_turn(inner)
     made = EpisodeSpans(ids, transcript.id, players, players.seats_of(transcript), content=content)
     said: dict[str, list[Message]] = {}
     for turn in transcript.turns:
         if turn.move is not None:
-            yield from made.turn(_played(turn, said, of_turns.get((turn.agent, turn.index), ())))
+            yield from made.turn(_played(turn, said))
     facts = facts_of(transcript.condition, transcript.case_id, transcript.repeat, transcript.labels)
     if content:
         facts["harness.problem"] = transcript.problem
     yield from made.end(facts | numbers_of(transcript.numbers), transcript.error)
 
 
-def _played(turn: RecordedTurn, said: dict[str, list[Message]], inner: Sequence[InnerCall]) -> PlayedTurn:
+def _played(turn: RecordedTurn, said: dict[str, list[Message]]) -> PlayedTurn:
     """A recorded turn; `said`: agent → its conversation, which grows."""
     assert turn.move is not None
     messages = [] if turn.fresh else said.setdefault(turn.agent, [])
     said[turn.agent] = messages
     messages += turn.messages
-    return PlayedTurn(turn.round, turn.index, turn.move, None, messages, len(messages), inner)
+    return PlayedTurn(turn.round, turn.index, turn.move, None, messages, len(messages), turn.inner)
 
 
 def facts_of(condition: str, case: str, repeat: int, labels: Mapping[str, Any]) -> dict[str, Any]:
