@@ -22,7 +22,7 @@ from harness.api.printable import cut, utf8
 from harness.storage.inner_calls import InnerCall
 
 from . import span as names
-from .content import MAX_CHARS, MAX_TOOLS, ReadMessages, Message, as_json, name_of, written
+from .content import MAX_CHARS, MAX_TOOLS, Message, ReadMessages, as_json, name_of, written
 from .seat_facts import Players, SeatFacts
 from .span import CLIENT, RunSpans, Span, attributes_of
 
@@ -104,14 +104,14 @@ class EpisodeSpans:
         facts = {
             names.AGENT_NAME: agent,
             names.CONVERSATION: self.conversation,
-            "harness.turn": move.turn,
-            "harness.round": turn.round,
-            "harness.turn.index": turn.index,
+            "mas_eval.turn": move.turn,
+            "mas_eval.round": turn.round,
+            "mas_eval.turn.index": turn.index,
             names.DERIVED: derived,
             names.ERROR: move.error_kind,
         }
         if self.content:
-            facts["harness.action"] = None if move.action is None else cut(as_json(move.action), MAX_CHARS)
+            facts["mas_eval.action"] = None if move.action is None else cut(as_json(move.action), MAX_CHARS)
         own = self._span(f"turn {move.turn}", id, self._agent(agent), (start, end), facts, error=move.error)
         inner = [one for call in turn.inner for one in self.inner(call)]
         self._latest = max(self._latest, own.end)
@@ -127,8 +127,8 @@ class EpisodeSpans:
         parent = self._call_id(call.agent, call.index, call.attempt)
         id = self.run.span("inner", self.episode, call.agent, call.index, call.attempt, call.number)
         facts = {**self._asked(seat, call.seed), names.AGENT_NAME: call.agent, names.REQUEST_MODEL: asked.model}
-        facts |= {"gen_ai.response.model": model, "harness.inner.api": asked.api, "harness.inner.number": call.number}
-        facts["harness.inner.dropped"] = call.is_dropped or None
+        facts |= {"gen_ai.response.model": model, "mas_eval.inner.api": asked.api, "mas_eval.inner.number": call.number}
+        facts["mas_eval.inner.dropped"] = call.is_dropped or None
         at = self._times[call.agent][1] if call.agent in self._times else self._clock
         if self.content:
             shown = ReadMessages([*asked.messages, {"role": "assistant"}], len(asked.messages) + 1, 1)
@@ -148,7 +148,7 @@ class EpisodeSpans:
                 names.AGENT_ID: f"{self.conversation}/{agent}",
                 names.CONVERSATION: self.conversation,
                 names.DERIVED: derived,
-                "harness.policy": seat.policy,
+                "mas_eval.policy": seat.policy,
             }
             if seat.model is not None:
                 own |= {names.PROVIDER: seat.provider, names.REQUEST_MODEL: seat.model}
@@ -159,9 +159,9 @@ class EpisodeSpans:
         derived = None if now is not None else names.NEITHER
         if now is None and self._times:
             derived = functools.reduce(_both, (one for _, _, one in self._times.values()))
-        whole = {names.CONVERSATION: self.conversation, "harness.episode": self.episode, **facts}
+        whole = {names.CONVERSATION: self.conversation, "mas_eval.episode": self.episode, **facts}
         whole |= {names.DERIVED: derived, names.ERROR: None if error is None else "episode"}
-        title = f"episode {facts.get('harness.condition') or self.episode}"
+        title = f"episode {facts.get('mas_eval.condition') or self.episode}"
         return [*spans, self._span(title, self.id, self.run.root, (start, end), whole, error=error)]
 
     # ------------------------------------------------------------------------------ inside
@@ -181,7 +181,7 @@ class EpisodeSpans:
         at = self._clock if turn.now is None else turn.now
         for attempt, call in enumerate(attempts):
             seed = None if seat.seed is None else derive_seed(seat.seed, turn.index, attempt)
-            facts = {**self._asked(seat, seed), names.AGENT_NAME: move.agent, "harness.attempt": attempt}
+            facts = {**self._asked(seat, seed), names.AGENT_NAME: move.agent, "mas_eval.attempt": attempt}
             if shown is not None:
                 facts |= self._read(shown, attempt)
             error = (move.error_kind, move.error) if call is None else (None, None)
@@ -208,7 +208,7 @@ class EpisodeSpans:
     def _read(self, shown: ReadMessages, attempt: int) -> dict[str, Any]:
         read, instructions, left_out = shown.read(attempt)
         facts: dict[str, Any] = {names.INPUT: read, names.INSTRUCTIONS: instructions or None}
-        return {**facts, "harness.input.messages.left_out": left_out or None}
+        return {**facts, "mas_eval.input.messages.left_out": left_out or None}
 
     def _call(
         self,
@@ -235,8 +235,8 @@ class EpisodeSpans:
         if call is not None:
             facts |= {own: getattr(call, name) for name, own in names.USAGE.items()}
             facts[names.FINISH_REASONS] = [name_of(call.finish_reason)] if call.finish_reason else None
-            facts |= {"harness.cost": call.cost, "harness.request.digest": call.request_digest}
-            facts["harness.reused_from"] = call.reused_from
+            facts |= {"mas_eval.cost": call.cost, "mas_eval.request.digest": call.request_digest}
+            facts["mas_eval.reused_from"] = call.reused_from
             if call.likelihoods is not None:
                 facts[names.OPERATION] = "text_completion"
             elif self.content:

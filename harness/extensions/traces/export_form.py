@@ -39,7 +39,7 @@ def write_run(run: Run, folder: Path, trace_content: bool = False) -> str:
             file.write(line + "\n")
     text = f"{counts['spans']:,} spans of {counts['episodes']:,} episodes, trace {ids.trace}"
     if counts["derived"]:
-        text += f"; {counts['derived']:,} have times that no clock measured (harness.time.derived)"
+        text += f"; {counts['derived']:,} have times that no clock measured (mas_eval.time.derived)"
     return text
 
 
@@ -52,7 +52,7 @@ def _spans(run: Run, ids: RunSpans, content: bool, counts: Counter[str]) -> Iter
         counts["episodes"] += 1
         for span in episode_spans(ids, players, transcript, content):
             counts["spans"] += 1
-            counts["derived"] += "harness.time.derived" in span.attributes
+            counts["derived"] += "mas_eval.time.derived" in span.attributes
             last = max(last, span.end)
             yield span
     counts["spans"] += 1
@@ -69,7 +69,7 @@ def episode_spans(ids: RunSpans, players: Players, transcript: Transcript, conte
             yield from made.turn(_played(turn, said))
     facts = facts_of(transcript.condition, transcript.case_id, transcript.repeat, transcript.labels)
     if content:
-        facts["harness.problem"] = transcript.problem
+        facts["mas_eval.problem"] = transcript.problem
     yield from made.end(facts | numbers_of(transcript.numbers), transcript.error)
 
 
@@ -84,13 +84,13 @@ def _played(turn: RecordedTurn, said: dict[str, list[Message]]) -> PlayedTurn:
 
 def facts_of(condition: str, case: str, repeat: int, labels: Mapping[str, Any]) -> dict[str, Any]:
     """What spans say of an episode before it is played."""
-    own = {"harness.condition": condition, "harness.case": case, "harness.repeat": repeat}
-    return {**own, **{f"harness.label.{name}": value for name, value in labels.items()}}
+    own = {"mas_eval.condition": condition, "mas_eval.case": case, "mas_eval.repeat": repeat}
+    return {**own, **{f"mas_eval.label.{name}": value for name, value in labels.items()}}
 
 
 def numbers_of(numbers: Mapping[str, Any]) -> dict[str, Any]:
     """What spans say of its scores: numbers, and the two parts of a ratio."""
-    return {f"harness.metric.{name}": value for name, value in numbers.items()}
+    return {f"mas_eval.metric.{name}": value for name, value in numbers.items()}
 
 
 FORM: Final = ExportForm(lambda run, **options: (FILE,), write_run, takes=("trace_content",))

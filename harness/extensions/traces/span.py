@@ -56,7 +56,7 @@ INSTRUCTIONS: Final = "gen_ai.system_instructions"
 ERROR: Final = "error.type"
 
 # The harness's own.
-DERIVED: Final = "harness.time.derived"
+DERIVED: Final = "mas_eval.time.derived"
 """On spans with times that no clock has measured, but that follow from what was before: "end", or "start, end"."""
 NEITHER, NO_END = "start, end", "end"
 
@@ -107,7 +107,7 @@ class RunSpans:
         self.start = nanoseconds(began)
         self.trace = _digest("trace", self.name, began, meta["spec_digest"])[:32]
         self.root = self.span("run")
-        self.resource = {"service.name": SERVICE, "service.version": __version__, "harness.run": self.name}
+        self.resource = {"service.name": SERVICE, "service.version": __version__, "mas_eval.run": self.name}
 
     def span(self, *parts: object) -> str:
         """The id of a span, by what it stands for."""
@@ -119,9 +119,9 @@ class RunSpans:
         facts = {
             OPERATION: "invoke_workflow",
             WORKFLOW: spec,
-            "harness.spec_digest": self.meta["spec_digest"],
-            "harness.model": self.meta["model"],
-            "harness.episodes.planned": self.meta.get("planned"),
+            "mas_eval.spec_digest": self.meta["spec_digest"],
+            "mas_eval.model": self.meta["model"],
+            "mas_eval.episodes.planned": self.meta.get("planned"),
         }
         name = utf8(f"invoke_workflow {spec}")
         return Span(name, self.root, None, self.start, max(self.start, end), INTERNAL, attributes_of(facts))

@@ -64,7 +64,7 @@ def test_every_turn_and_every_call_is_a_span_below_its_agent(done: harness.Run, 
     chats = of(spans, "chat")
     assert len(chats) == sum(len(move.calls) for move in moves) + len(failed)
     assert len([span for span in chats if span.failed]) == len(failed) > 0
-    assert max(span.attributes["harness.attempt"] for span in chats) > 0, "retries are spans too"
+    assert max(span.attributes["mas_eval.attempt"] for span in chats) > 0, "retries are spans too"
     assert all(known[span.parent].name.startswith("turn ") and span.kind == 3 for span in chats)
     agents = of(spans, "invoke_agent")
     assert len(agents) == sum(len(transcript.agents) for transcript in done.transcripts())
@@ -83,9 +83,9 @@ def test_a_call_says_what_was_asked_and_what_it_cost(done: harness.Run, tmp_path
         facts = span.attributes
         assert (facts["gen_ai.request.model"], facts["gen_ai.provider.name"]) == ("mock", "mock")
         assert (facts["gen_ai.usage.input_tokens"], facts["gen_ai.usage.output_tokens"]) == (10, 3)
-        assert facts["gen_ai.usage.cache_read.input_tokens"] == 4 and facts["harness.cost"] == 0.25
+        assert facts["gen_ai.usage.cache_read.input_tokens"] == 4 and facts["mas_eval.cost"] == 0.25
         assert facts["gen_ai.response.finish_reasons"] == ["stop"] and facts["gen_ai.request.max_tokens"] == 8
-        assert "harness.time.derived" not in facts, "the journal says when it began, and how long it took"
+        assert "mas_eval.time.derived" not in facts, "the journal says when it began, and how long it took"
     seeds = [span.attributes["gen_ai.request.seed"] for span in of(spans, "chat")]
     assert len(set(seeds)) == len(seeds)
     [error] = {span.attributes["error.type"] for span in of(spans, "chat") if span.failed}
@@ -93,8 +93,8 @@ def test_a_call_says_what_was_asked_and_what_it_cost(done: harness.Run, tmp_path
     scores = {score.id: score for score in done.scores}
     episodes = [span for span in spans if span.name.startswith("episode ")]
     for span in episodes:
-        score = scores[span.attributes["harness.episode"]]
-        assert span.attributes["harness.metric.agreed"] == score.numbers["agreed"]
+        score = scores[span.attributes["mas_eval.episode"]]
+        assert span.attributes["mas_eval.metric.agreed"] == score.numbers["agreed"]
         assert span.attributes["gen_ai.conversation.id"] == f"r/{score.id}"
 
 
@@ -113,7 +113,7 @@ def test_names_are_those_of_the_conventions(done: harness.Run, tmp_path: Path) -
     spans = exported(done, tmp_path, trace_content=True)
     known = {text for name, text in vars(gen_ai).items() if name.startswith("GEN_AI_") and isinstance(text, str)}
     used = {name for span in spans for name in span.attributes}
-    assert {name for name in used if not name.startswith("harness.")} <= known | {ERROR_TYPE}
+    assert {name for name in used if not name.startswith("mas_eval.")} <= known | {ERROR_TYPE}
     operations = {one.value for one in gen_ai.GenAiOperationNameValues}
     assert {
         span.attributes["gen_ai.operation.name"] for span in spans if "gen_ai.operation.name" in span.attributes
@@ -139,8 +139,8 @@ def test_content_is_shown_where_it_is_asked_for_and_nowhere_else(done: harness.R
         episode = turn.attributes["gen_ai.conversation.id"].removeprefix("r/")
         agent, index, attempt = (
             turn.attributes["gen_ai.agent.name"],
-            turn.attributes["harness.turn.index"],
-            span.attributes["harness.attempt"],
+            turn.attributes["mas_eval.turn.index"],
+            span.attributes["mas_eval.attempt"],
         )
         own = next(t for t in transcripts[episode].turns if (t.agent, t.index) == (agent, index))
         [said] = json.loads(span.attributes["gen_ai.output.messages"])
@@ -196,12 +196,12 @@ def test_a_run_without_times_gets_times_that_follow_from_latencies_and_says_so(
         replace(span, start=0, end=0, attributes={}) for span in old
     ]
     chats = of(old, "chat")
-    assert {span.attributes["harness.time.derived"] for span in chats} == {"start, end"}
+    assert {span.attributes["mas_eval.time.derived"] for span in chats} == {"start, end"}
     known = {span.id: span for span in old}
     rounds: dict[tuple[str, int], list[Seen]] = {}
     for span in chats:
         turn = known[span.parent]
-        rounds.setdefault((turn.attributes["gen_ai.conversation.id"], turn.attributes["harness.round"]), []).append(
+        rounds.setdefault((turn.attributes["gen_ai.conversation.id"], turn.attributes["mas_eval.round"]), []).append(
             span
         )
     for (episode, number), own in rounds.items():
@@ -209,13 +209,13 @@ def test_a_run_without_times_gets_times_that_follow_from_latencies_and_says_so(
             assert min(one.start for one in own) >= max(one.end for one in before), (
                 "a round begins after the one before"
             )
-    assert all(span.attributes["harness.time.derived"] for span in old[:-1])
+    assert all(span.attributes["mas_eval.time.derived"] for span in old[:-1])
 
 
 def test_policies_have_spans_without_a_model(tmp_path: Path) -> None:
     spans = exported(run(tmp_path / "r"), tmp_path / "out")
     assert not of(spans, "chat") and of(spans, "invoke_agent")
-    assert all("harness.policy" in span.attributes for span in of(spans, "invoke_agent"))
+    assert all("mas_eval.policy" in span.attributes for span in of(spans, "invoke_agent"))
     assert not any("gen_ai.request.model" in span.attributes for span in spans)
     names = Counter(span.name.split(" ")[0] for span in spans)
     assert names["turn"] == sum(len(transcript.turns) for transcript in load_run(tmp_path / "r").transcripts())

@@ -39,7 +39,7 @@ def test_inner_calls_are_chats_below_the_reply_for_which_they_were_made(tmp_path
     spans = exported(done, tmp_path / "out")
     assert comparable(collector.spans) == comparable(spans)
     known = {span.id: span for span in spans}
-    inner = [span for span in spans if "harness.inner.number" in span.attributes]
+    inner = [span for span in spans if "mas_eval.inner.number" in span.attributes]
     replies = [span for span in spans if span.name == "chat program"]
     assert len(inner) == 4 * len(replies) > 0
     for span in inner:
@@ -48,7 +48,8 @@ def test_inner_calls_are_chats_below_the_reply_for_which_they_were_made(tmp_path
         assert (facts["gen_ai.request.model"], facts["gen_ai.response.model"]) == ("any", "small")
         assert (facts["gen_ai.usage.input_tokens"], facts["gen_ai.usage.output_tokens"]) == (10, 2)
         assert (
-            facts["gen_ai.agent.name"] == outer.attributes["gen_ai.agent.name"] and facts["harness.inner.api"] == "chat"
+            facts["gen_ai.agent.name"] == outer.attributes["gen_ai.agent.name"]
+            and facts["mas_eval.inner.api"] == "chat"
         )
     assert {span.attributes["gen_ai.usage.input_tokens"] for span in replies} == {40}
     seeds = {span.attributes["gen_ai.request.seed"] for span in inner}
@@ -62,7 +63,7 @@ def test_inner_calls_show_their_content_where_it_is_asked_for(tmp_path: Path) ->
     assert comparable(collector.spans) == comparable(exported(done, tmp_path / "out", trace_content=True))
     texts = set()
     for span in collector.spans:
-        if "harness.inner.number" in span.attributes:
+        if "mas_eval.inner.number" in span.attributes:
             [read] = json.loads(span.attributes["gen_ai.input.messages"])
             [wrote] = json.loads(span.attributes["gen_ai.output.messages"])
             texts.add((read["parts"][0]["content"], wrote["parts"][0]["content"]))

@@ -29,7 +29,7 @@ from tests.helpers.toy import TOY, results, run
 from tests.helpers.trace_collector import Seen, accept, collecting, in_file, say
 
 HOSTILE = ("\x00\x1b[2J", "\ud800 lone", "x" * 100_000, "a", "b", "b")
-CLOCKS = ("harness.time.derived",)
+CLOCKS = ("mas_eval.time.derived",)
 
 
 def answer(request: Request, hostile: bool = False) -> Completion:
@@ -95,7 +95,7 @@ def test_the_sdk_reads_the_same_spans(tmp_path: Path) -> None:
         assert (span.name, parent, f"{span.context.trace_id:032x}") == (one.name, one.parent, one.trace)
         own = {key: [*v] if isinstance(v, tuple) else v for key, v in span.attributes.items() if key not in CLOCKS}
         assert own == one.attributes and span.status.is_ok != one.failed
-        assert span.resource.attributes["harness.run"] == "r" and span.instrumentation_scope.schema_url
+        assert span.resource.attributes["mas_eval.run"] == "r" and span.instrumentation_scope.schema_url
 
 
 def test_a_resumed_run_goes_on_with_its_trace(tmp_path: Path) -> None:
