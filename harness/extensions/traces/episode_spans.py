@@ -14,7 +14,7 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from harness.api import Completion, Move, derive_seed
@@ -184,6 +184,10 @@ class EpisodeSpans:
             facts = {**self._asked(seat, seed), names.AGENT_NAME: move.agent, "mas_eval.attempt": attempt}
             if shown is not None:
                 facts |= self._read(shown, attempt)
+            if call is not None and move.inner_calls is not None:  # its own are sums of what stands below it
+                call = replace(
+                    call, cost=None, input_tokens=None, output_tokens=None, cached_tokens=None, reasoning_tokens=None
+                )
             error = (move.error_kind, move.error) if call is None else (None, None)
             for one in self._call(
                 call, facts, (self._call_id(move.agent, turn.index, attempt), parent, parent), at, error

@@ -1,5 +1,6 @@
 """`harness export --to otel`, read back by the schema of OTLP/JSON."""
 
+import itertools
 import json
 import random
 from collections import Counter
@@ -20,7 +21,8 @@ from harness.engines.mock import Mock
 from harness.evaluation.load_run import load_run
 from harness.extensions.exports import export
 from harness.extensions.traces.content import MAX_CHARS
-from harness.extensions.traces.span import SCHEMA_URL
+from harness.extensions.traces.otlp_json import lines
+from harness.extensions.traces.span import SCHEMA_URL, RunSpans, Span
 from harness.storage import sealed
 from tests.helpers.commands import invoke
 from tests.helpers.toy import run
@@ -127,6 +129,15 @@ def test_an_export_twice_is_the_same(done: harness.Run, tmp_path: Path) -> None:
     assert first == second and first.count(b"\n") == first.count(b'{"resourceSpans"')
 
 
+def test_batches_are_written_as_spans_come() -> None:
+    ids = RunSpans({"run": "r", "start": "2026-01-01T00:00:00+00:00", "spec_digest": "1"})
+    endless = (
+        Span(f"turn {i}", ids.span(i), None, i, i, attributes={"text": "x" * 100_000}) for i in itertools.count()
+    )
+    first, second = itertools.islice(lines(ids, endless), 2)
+    assert len(first) < 6_000_000 and '"turn 0"' in first and '"turn 0"' not in second
+
+
 def test_content_is_shown_where_it_is_asked_for_and_nowhere_else(done: harness.Run, tmp_path: Path) -> None:
     (file,) = export(done, "otel", tmp_path / "without").files
     assert SECRET not in file.read_text("utf-8")
@@ -223,10 +234,10 @@ def test_policies_have_spans_without_a_model(tmp_path: Path) -> None:
 
 def test_the_tree_of_an_episode(tmp_path: Path) -> None:
     spans = exported(run(tmp_path / "r", Mock(text="a"), limit=1, overrides=("matrix.agents=[2]",)), tmp_path / "out")
-    lines = tree(spans)
-    assert lines[:2] == ["invoke_workflow toy", "  episode agents=2"]
-    assert lines.count("    invoke_agent S0") == lines.count("    invoke_agent S1") == 1
-    assert "        chat mock" in lines and len(lines) == len(spans)
+    drawn = tree(spans)
+    assert drawn[:2] == ["invoke_workflow toy", "  episode agents=2"]
+    assert drawn.count("    invoke_agent S0") == drawn.count("    invoke_agent S1") == 1
+    assert "        chat mock" in drawn and len(drawn) == len(spans)
 
 
 def test_the_command_says_what_it_wrote(done: harness.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,7 +51,7 @@ def test_inner_calls_are_chats_below_the_reply_for_which_they_were_made(tmp_path
             facts["gen_ai.agent.name"] == outer.attributes["gen_ai.agent.name"]
             and facts["mas_eval.inner.api"] == "chat"
         )
-    assert {span.attributes["gen_ai.usage.input_tokens"] for span in replies} == {40}
+    assert not any("gen_ai.usage.input_tokens" in span.attributes for span in replies), "or sums would count them twice"
     seeds = {span.attributes["gen_ai.request.seed"] for span in inner}
     assert len(seeds) == len(inner)
     assert sum(line == "          chat any" for line in tree(spans)) == len(inner)
