@@ -9,26 +9,15 @@ from typing import Any, Final
 
 from harness.api.version import __version__
 
-from .span import SCHEMA_URL, SCOPE, RunSpans, Span
+from .span import SCHEMA_URL, SCOPE, RunSpans, Span, batches
 
-SPANS_IN_BATCH: Final = 512
-CHARS_IN_BATCH: Final = 1 << 22
-"""Characters of attributes after which a batch ends, however few spans it has."""
 _FAILED: Final = 2
 Json = dict[str, Any]
 
 
 def lines(run: RunSpans, spans: Iterable[Span]) -> Iterator[str]:
     """A JSON text for each batch of spans, each on one line, without its end."""
-    batch, size = list[Span](), 0
-    for span in spans:
-        batch.append(span)
-        size += 500 + sum(len(value) for value in span.attributes.values() if isinstance(value, str))
-        if len(batch) >= SPANS_IN_BATCH or size >= CHARS_IN_BATCH:
-            yield _line(run, batch)
-            batch, size = [], 0
-    if batch:
-        yield _line(run, batch)
+    return (_line(run, batch) for batch in batches(spans))
 
 
 def _line(run: RunSpans, spans: Sequence[Span]) -> str:

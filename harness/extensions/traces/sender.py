@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import requests
@@ -20,10 +20,8 @@ from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, Trace
 from harness.api.printable import clean_name, cut
 from harness.api.version import __version__
 
-from .span import CLIENT, SCHEMA_URL, SCOPE, RunSpans, Span
+from .span import CLIENT, MAX_SPANS, SCHEMA_URL, SCOPE, RunSpans, Span, batches
 
-MAX_SPANS: Final = 512
-"""Spans in a request."""
 MAX_WAITING: Final = 1 << 25
 """Characters that wait to be sent, about; what comes beyond is dropped and counted."""
 GATHER: Final = 1.0
@@ -127,24 +125,23 @@ class Sender:
                     self._change.wait_for(lambda: self._is_closing, GATHER)
                 gathered = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_SPANS))]
                 is_last = self._is_closing and not self._waiting
-            spans = self._spans(gathered)
-            for start in range(0, len(spans), MAX_SPANS):
-                self._send(spans[start : start + MAX_SPANS])
+            for spans in batches(self._spans(gathered)):
+                self._send(spans)
             with self._change:
                 self._size -= sum(size for _, size in gathered)
             if is_last:
                 return
 
-    def _spans(self, gathered: Iterable[tuple[Make, int]]) -> list[Span]:
-        spans: list[Span] = []
+    def _spans(self, gathered: Iterable[tuple[Make, int]]) -> Iterator[Span]:
         for make, _ in gathered:
             try:
-                spans += make()
+                spans = [*make()]
             except Exception as error:  # what cannot be made costs nothing else
                 self._dropped += 1
                 self._warn(f"a span could not be made: {type(error).__name__}: {error}")
-        self._made += len(spans)
-        return spans
+                continue
+            self._made += len(spans)
+            yield from spans
 
     def _send(self, spans: list[Span]) -> None:
         """Send them, again and again until they are taken, or cannot be, or the end has come."""

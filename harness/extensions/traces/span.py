@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -19,7 +19,9 @@ SCOPE: Final = "harness.extensions.traces"
 SERVICE: Final = "mas-eval-harness"
 INTERNAL, CLIENT = 1, 3
 """Kinds of spans, as OTLP numbers them."""
-_LIMIT: Final = 1 << 63
+MAX_SPANS, MAX_CHARS = 512, 1 << 22
+"""Spans in a batch, and characters of their attributes after which it ends: collectors take 20 MiB in a request."""
+_LIMIT, _EACH = 1 << 63, 500
 
 # https://github.com/open-telemetry/semantic-conventions-genai, as opentelemetry-semantic-conventions 0.66b2 has them.
 OPERATION: Final = "gen_ai.operation.name"
@@ -125,6 +127,19 @@ class RunSpans:
         }
         name = utf8(f"invoke_workflow {spec}")
         return Span(name, self.root, None, self.start, max(self.start, end), INTERNAL, attributes_of(facts))
+
+
+def batches(spans: Iterable[Span]) -> Iterator[list[Span]]:
+    """The spans, as many together as a collector takes in a request; none waits for more than a batch."""
+    batch, size = list[Span](), 0
+    for span in spans:
+        batch.append(span)
+        size += _EACH + sum(len(value) for value in span.attributes.values() if isinstance(value, str))
+        if len(batch) >= MAX_SPANS or size >= MAX_CHARS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def nanoseconds(time: str) -> int:
