@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from harness.api import CallsModels, Completion, Engine, Facts, Range, Request, plugin
-from harness.api.errors import EngineFatalError, SetupError
+from harness.api.errors import EngineFatalError, RequestError, SetupError
 from harness.api.inner_calls import InnerDoor
 from harness.api.printable import clean_name
 from harness.engines.call_keys import engine_facts
 from harness.engines.priority import PriorityGate
 from harness.extensions.agents import _agent_calls as calls
 from harness.extensions.agents import _agent_environment as environment
-from harness.extensions.agents._agent_log import AgentLog
+from harness.extensions.agents._agent_log import AgentLog, without_keys
 from harness.extensions.agents._prompting import prompting
 from harness.extensions.openai.replicas import keys_sent, public
 from harness.plugins.approvals import NeedsApproval
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from harness.extensions.agents._agent_processes import ProgramAgent
     from harness.extensions.agents._agent_server import AgentServer
     from harness.extensions.agents._prompt_program import PromptProgram
+
+    _Form = calls.PythonAgent | ProgramAgent | PromptProgram | AgentServer
 
 _INSTALLED = ("/usr/bin", "/usr/lib", "/usr/sbin", str(Path(sys.executable).resolve()))
 """What only an administrator changes, and this Python."""
@@ -138,7 +140,7 @@ class Agent(CallsModels, NeedsApproval):
         self._words += later  # all of them name what it runs
         self._log_path: Path | None = None
         self._log: AgentLog | None = None  # what follows is made by `start`: an engine is sent to workers before it
-        self._form: calls.PythonAgent | ProgramAgent | PromptProgram | AgentServer | None = None
+        self._form: _Form | None = None
         self._card_name = ""
         self._is_open = False
         self._queue: PriorityGate | None = None
@@ -299,13 +301,21 @@ class Agent(CallsModels, NeedsApproval):
         """
         if self._form is None or self._queue is None or not self._is_open:
             raise EngineFatalError("the engine is not started, or closed")
-        if self.command and self._prompting is None and not self.history:
-            return await self._form.complete(request)  # a process answers one at a time, and they are few
-        await self._queue.enter(request.thread.age)
         try:
-            return await self._form.complete(request)
+            return await self._ask(self._form, self._queue, request)
+        except RequestError as error:
+            if (text := without_keys(str(error))) == str(error):
+                raise
+            raise type(error)(text) from None
+
+    async def _ask(self, form: _Form, queue: PriorityGate, request: Request) -> Completion:
+        if self.command and self._prompting is None and not self.history:
+            return await form.complete(request)  # a process answers one at a time, and they are few
+        await queue.enter(request.thread.age)
+        try:
+            return await form.complete(request)
         finally:
-            self._queue.leave()
+            queue.leave()
 
     def stop_retrying(self, reason: Exception) -> None:
         if isinstance(self._form, Engine):  # a server, which is asked again
