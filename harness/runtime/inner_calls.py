@@ -46,7 +46,7 @@ from harness.engines.gate import Wrapper
 from harness.engines.sampling import normalize
 from harness.runtime.steps import Recorded
 from harness.storage import PASSING, UNFINISHED, Line, completion_of
-from harness.storage.inner_calls import DROPPED, InnerWriter, dropped_line
+from harness.storage.inner_calls import DROPPED, InnerCall, InnerWriter, dropped_line
 
 MAX_TOKENS = 4096
 """Tokens that a call gets where `inner_kwargs` does not say it."""
@@ -96,6 +96,9 @@ class InnerCalls:
 
     Args:
         outer: the engine whose programs call.
+
+    Attributes:
+        on_call: called with each call that is journaled.
     """
 
     def __init__(self, outer: CallsModels) -> None:
@@ -104,6 +107,7 @@ class InnerCalls:
         self.most = int(self.defaults.get("max_tokens", MAX_TOKENS))
         self._episodes: dict[str, _Episode] = {}
         self.tasks: set[asyncio.Task[Any]] = set()
+        self.on_call: Callable[[InnerCall], None] | None = None
 
     def connect(self, name: str, inner: Engine, write: Write) -> None:
         """Learn who answers."""
@@ -443,6 +447,14 @@ class _Turn:
         except StorageError as stop:
             self._stop(stop)
             raise
+        if self.door.on_call is not None:
+            why, kind = (None, None) if error is None else (str(error), error.kind)
+            own, name = self.id, self.door.name
+            call = InnerCall(
+                own.episode, own.agent, own.index, own.attempt, number, self._start, name, ask, seed, answer, why, kind,
+                ask.digest,
+            )  # fmt: skip
+            self.door.on_call(call)
         if error is not None:
             self._failed(error)
             raise error
