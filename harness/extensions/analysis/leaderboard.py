@@ -15,8 +15,8 @@ from harness.evaluation.run import Run
 from harness.extensions.analysis.published_beside import cited
 from harness.plugins.manifests import offers
 from harness.report.provenance import of_run
-from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, spent, text
-from harness.tables.cost import Price, Prices, cost, priced
+from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, text
+from harness.tables.cost import Price, Prices, priced, total, usd_of_episodes
 from harness.tables.published_figures import PublishedTable
 
 from .comparison import changes_in_words, spec_changes
@@ -58,13 +58,9 @@ class RunScores:
         """What it cost, in words: USD by the known prices, else tokens."""
         if self.run.get("policies_only"):
             return "nothing: policies play"
-        if (usd := spent.usd_an_episode(self.scores, self.prices)) is not None:
-            episodes = sum(bool(score.usage) for score in self.scores)
-            return f"{usd * episodes:,.4g} USD for {episodes:,} episodes, by the known prices"
-        billed = {"input": "tokens_input", "output": "tokens_output"}
-        total = cost(billed, self.prices, self.scores, 0)
-        if total.value is not None:
-            return f"{total.value:,.4g} USD for {total.n or 0:,} episodes, by the known prices"
+        amounts = usd_of_episodes(self.scores, self.prices)
+        if (paid := total(amounts)) is not None:
+            return f"{paid} for {len(amounts):,} episodes, by what replies say and the known prices"
         counted = [x for score in self.scores for name in _TOKENS if (x := score.number(name)) is not None]
         return f"{sum(counted):,.0f} tokens; no price is known" if counted else "not known: no price"
 

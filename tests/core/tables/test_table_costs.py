@@ -129,7 +129,7 @@ def test_the_cost_lies_between_all_input_and_all_output(tokens: list[tuple[int, 
         ({"cost": {"cost": {"input": "tokens_inptu"}}}, "cost: unknown metric 'tokens_inptu'. Did you mean tokens_in"),
         ({"cost": {"cost": {"inptu": "tokens_input"}}}, "cost: unknown key 'inptu'. Did you mean input"),
         ({"cost": {"cost": {}}}, "cost: 'cost' must not be empty"),
-        ({"cost": {"cost": ["tokens_input"]}}, "cost: 'cost' must be a mapping, found a list"),
+        ({"cost": {"cost": ["tokens_input"]}}, "cost: 'cost' must be all or a mapping, found a list"),
         (
             {"cost": {"cost": {"input": "tokens_input"}, "more": {"input": "tokens_input"}}},
             "cost: metrics does not use",
