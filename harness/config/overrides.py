@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.api.errors import Place, SpecError, ValuePath, near
 from harness.config import schema, yamls
-from harness.config.additions import ADDS, add
+from harness.config.additions import ADDS, add, listed
 from harness.config.spec import ALIASES, fill_in
 from harness.plugins.manifests import offers
 
@@ -30,9 +30,7 @@ def assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: str
     except SpecError as error:
         raise SpecError(f"the value cannot be read: {error.message}", place=place) from None
     if path.strip() in ADDS:
-        added = {path.strip(): value}
-        add(added, data, places, place)
-        data |= added
+        _add(data, places, (), path.strip(), value, place)
         return
     here: Any = data
     steps: list[Hashable] = []
@@ -53,6 +51,9 @@ def assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: str
                 raise SpecError(f"{'.'.join(keys[: i + 1])!r} is not a mapping. {advice}", place=place)
         steps.append(step)
         here = here[step]
+    if isinstance(here, dict) and keys[-1].endswith("+") and isinstance(listed(here.get(keys[-1][:-1])), list):
+        _add(here, places, tuple(steps), keys[-1], value, place)
+        return
     steps.append(_step(here, keys[-1], keys[:-1], place))
     if keys[0] == "matrix":
         change = {keys[1]: value} if len(keys) == 2 else value
@@ -62,6 +63,17 @@ def assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: str
     for below in [path for path in places if path[: len(steps)] == tuple(steps)]:
         del places[below]  # what stood there is gone
     places[tuple(steps)] = place
+
+
+def _add(
+    here: dict[str, Any], places: dict[ValuePath, Place], path: ValuePath, key: str, value: Any, place: Place
+) -> None:
+    """Add entries to a list of `here`, which is at `path`. A swept value may be named, or inherit from another."""
+    added, before = {key: value}, listed(here.get(key[:-1])) or []
+    add(added, here, places, place, path)
+    if path == ("matrix",):
+        fill_in(added, {key[:-1]: before}, lambda *_: place)
+    here |= added
 
 
 def _step(here: Any, key: str, way: Sequence[str], place: Place) -> Hashable:

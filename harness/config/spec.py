@@ -267,11 +267,12 @@ def _extended(document: yamls.Document, project: Project, via: tuple[str, ...]) 
     if len(via) >= yamls.MAX_DEPTH:
         raise SpecError(f"extends more than {yamls.MAX_DEPTH} specs, one another", place=here)
     below = _extended(yamls.read(Path(file)), project, (*via, file))
-    fill_in(data.get("matrix"), below.data.get("matrix"), document.place)
     gone = {*_replaced(below.data, data)}
     kept = {path: at for path, at in below.places.items() if not any(path[:n] in gone for n in range(len(path) + 1))}
     places = {**kept, **places}
     add(data, below.data, places, document.place())
+    whole = yamls.Document(data, document.file, places)
+    fill_in(data.get("matrix"), below.data.get("matrix"), whole.place)
     return yamls.Document(over(below.data, data), document.file, places)
 
 

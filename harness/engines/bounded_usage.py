@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 
 from harness.api import Completion, Engine
 from harness.api.errors import BudgetSpentError, EngineFatalError
-from harness.engines.usage import Budget, Usage
-from harness.tables.cost import Price, usd_of_call
+from harness.engines.usage import Budget, Usage, billed
+from harness.tables.cost import Price, usd_of
 
 RESERVED = 32
 """Calls that are reserved in the journal in advance, at most: as many at once as costs little and wastes little."""
@@ -103,7 +103,7 @@ class BoundedUsage(Usage):
 
     def _count_cost(self, answer: Completion, engine: Engine) -> None:
         price = self._prices.get(engine.model)
-        amount = usd_of_call(answer, price, engine.collects)
+        amount = usd_of(billed(answer, engine.collects), price)
         if amount is not None and amount.whole:
             self.micros += round(amount.value * 1e6)
         else:

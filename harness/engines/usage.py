@@ -49,6 +49,17 @@ class Budget:
             raise SetupError(f"max_cost must be a number of USD above 0, found {usd!r:.40}")
 
 
+def billed(call: Completion, in_batch: bool = False) -> dict[str, float]:
+    """What a reply is billed by (`harness.tables.cost.usd_of`): {"usd": …} if it says itself what it cost; else its
+    tokens, "input", "cached" and "output", of a batch also as "batch_input", …; {"uncounted": 1} if it says neither."""
+    if call.cost is not None:
+        return {"usd": call.cost}
+    if call.input_tokens is None or call.output_tokens is None:
+        return {"uncounted": 1}
+    counts = {"input": call.input_tokens, "cached": call.cached_tokens or 0, "output": call.output_tokens}
+    return {**counts, **({f"batch_{kind}": count for kind, count in counts.items()} if in_batch else {})}
+
+
 @dataclass(frozen=True)
 class Spent:
     """Calls, tokens and seconds that were used of a budget."""

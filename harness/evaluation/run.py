@@ -97,7 +97,7 @@ class Run:
             shown = self.headline.withheld(self.scores)
             tables = [build(table, shown, self.metrics) for table in entries]
             tables = self.headline.explained(entries, tables, self.scores)
-        if any(score.usage for score in self.scores):
+        if any({*counts} - {"uncounted"} for score in self.scores for counts in score.usage.values()):
             from harness.tables import spent
 
             tables += filter(None, [spent.table(self.scores, self.prices)])

@@ -16,10 +16,10 @@ from harness.api import Case, CorpusMetric, Engine, Episode, Metric, RatioMetric
 from harness.api.errors import SetupError
 from harness.config.permissions import confined
 from harness.config.plan import Condition, Plan
+from harness.engines.usage import billed
 from harness.runtime.players import LIMITED
 from harness.storage.error_log import ErrorLog
 from harness.tables import CorpusRecord, EpisodeScore, Number
-from harness.tables.cost import billed
 from harness.tables.scores import is_countable
 
 _UNLOGGED = ErrorLog()

@@ -1,7 +1,8 @@
-"""What calls cost: prices, the one rule by which all parts bill a reply, and `cost:` of tables.
+"""What calls cost: prices, the one rule by which all parts bill them (`usd_of`), and `cost:` of tables.
 
-The rule: a reply costs what it says itself; one that says nothing costs its tokens at its model's price. Where neither
-is known, its cost is unknown: a sum that lacks it is a lower bound and says so (`Usd.whole`), and never passes for all.
+The rule: a reply costs what it says itself; one that says nothing costs its tokens at its model's price
+(`harness.engines.usage.billed`). Where neither is known, its cost is unknown: a sum that lacks it is a lower bound and
+says so (`Usd.whole`), and never passes for all.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Final, Literal, Required, TypedDict
 
-from harness.api import Completion, Range
+from harness.api import Range
 from harness.plugins.parameters import Keywords
 
 from .entry import Name
@@ -109,40 +110,21 @@ def total(amounts: Iterable[Usd | None]) -> Usd | None:
 
 TOKENS: Final = ("input", "cached", "output")
 """Kinds of tokens that have a price."""
-BATCHED: Final = "batch_"
-"""Before a kind of tokens: those of replies in batches, a part of all of the kind."""
-
-
-def billed(call: Completion, in_batch: bool = False) -> dict[str, float]:
-    """What a reply is billed by: {"usd": …} if it says itself what it cost; else its tokens, "input", "cached" and
-    "output"; {"uncounted": 1} if it says neither."""
-    if call.cost is not None:
-        return {"usd": call.cost}
-    if call.input_tokens is None or call.output_tokens is None:
-        return {"uncounted": 1}
-    counts: dict[str, float] = {"input": call.input_tokens, "output": call.output_tokens}
-    counts["cached"] = call.cached_tokens or 0
-    return counts | ({BATCHED + kind: counts[kind] for kind in TOKENS} if in_batch else {})
 
 
 def usd_of(counts: Mapping[str, float], price: Price | None) -> Usd | None:
-    """What sums of `billed` over replies of one model come to; None if nothing of it is known."""
+    """What sums of `harness.engines.usage.billed` over replies of one model come to; None if nothing of it is known."""
     whole, known = not counts.get("uncounted"), counts.get("usd")
     tokens = [(kind, counts[kind]) for kind in TOKENS if counts.get(kind)]
     if tokens and price is not None:
         less = price.batch - 1.0
-        micros = [price.micros(kind, count + less * counts.get(BATCHED + kind, 0)) for kind, count in tokens]
+        micros = [price.micros(kind, count + less * counts.get(f"batch_{kind}", 0)) for kind, count in tokens]
         known = (known or 0.0) + math.fsum(micros) / 1e6
     elif tokens:
         whole = False
     elif known is None and whole:
         known = 0.0
     return None if known is None else Usd(known, whole)
-
-
-def usd_of_call(call: Completion, price: Price | None, in_batch: bool = False) -> Usd | None:
-    """What one reply cost, `price` being that of its model; None if that is unknown."""
-    return usd_of(billed(call, in_batch), price)
 
 
 def usd_of_episode(score: EpisodeScore, prices: Prices) -> Usd | None:

@@ -14,10 +14,11 @@ from harness.api import Completion, Request
 from harness.api.errors import SetupError
 from harness.config.user_prices import user_prices
 from harness.engines.mock import Mock
+from harness.engines.usage import billed
 from harness.report import render
 from harness.runtime.runner import BudgetReachedError
 from harness.tables import EpisodeScore, Table
-from harness.tables.cost import Price, Usd, billed, usd_an_episode, usd_of, usd_of_call
+from harness.tables.cost import Price, Usd, usd_an_episode, usd_of
 from harness.tables.spent import table
 from tests.helpers.commands import invoke
 
@@ -98,7 +99,7 @@ def test_replies_one_by_one_cost_what_their_sums_cost(replies: list[Completion],
     price, sums, one_by_one = Price(3.0, 15.0, 0.3, batch=0.5), Counter[str](), 0.0
     for answer in replies:
         sums.update(billed(answer, in_batch))
-        paid = usd_of_call(answer, price, in_batch)
+        paid = usd_of(billed(answer, in_batch), price)
         assert paid is not None and paid.whole
         one_by_one += paid.value
     all_of_it = usd_of(sums, price)
