@@ -26,7 +26,7 @@ from harness.config.spec import load
 from harness.evaluation.run import Run
 from harness.extensions.blame.blame import blamed
 from harness.extensions.replay.base_run import BaseRun
-from harness.runtime.players import starts_over
+from harness.runtime.policy_players import starts_over
 from harness.tables.headline import Better
 
 SIMULATED = {"use": "simulated", "accuracy": 1.0, "conformity": 1.0}

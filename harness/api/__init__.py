@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .engine import Ability, CallsTools, ContinuesText, Engine, Replays, Request, StaysUp, Thread
+    from .engine import Ability, AskedTurn, CallsTools, ContinuesText, Engine, Replays, Request, StaysUp, Thread
     from .episode import Case, Completion, Episode, Move, Outcome, Turn
     from .errors import (
         KEY,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         EngineError,
         EngineFatalError,
         HarnessError,
+        LimitReachedError,
         NotPreparedError,
         Place,
         PluginError,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         UserError,
         near,
     )
+    from .inner_calls import CallsModels, InnerRequest, InnerUsage, NoTurnError, TurnId
     from .metric import CorpusMetric, Metric, Parts, RatioMetric, linearize
     from .plugin import UNBOUNDED, Bounds, Range, as_text, derive_seed, plugin
     from .policy import InformedPolicy, Policy
@@ -46,8 +48,10 @@ __all__ = [
     "UNBOUNDED",
     "Ability",
     "Action",
+    "AskedTurn",
     "Bounds",
     "BudgetSpentError",
+    "CallsModels",
     "CallsTools",
     "Case",
     "Channel",
@@ -64,8 +68,12 @@ __all__ = [
     "Grading",
     "HarnessError",
     "InformedPolicy",
+    "InnerRequest",
+    "InnerUsage",
+    "LimitReachedError",
     "Metric",
     "Move",
+    "NoTurnError",
     "NotPreparedError",
     "OpenChannel",
     "Outcome",
@@ -93,6 +101,7 @@ __all__ = [
     "Task",
     "Thread",
     "Turn",
+    "TurnId",
     "UserError",
     "as_text",
     "derive_seed",
@@ -102,15 +111,14 @@ __all__ = [
 ]
 
 _INTERFACES = ("plugin", "reply", "episode", "task", "protocol", "policy", "metric", "engine")
+_INNER_CALLS = ("CallsModels", "InnerRequest", "InnerUsage", "NoTurnError", "TurnId")  # what few engines need
 
 
 def __getattr__(name: str) -> Any:
     """Load the exceptions alone, or the interfaces with them: `harness --help` needs the former only."""
     if name in __all__:
         errors = vars(import_module(".errors", __name__))
-        names = (
-            () if name in errors else ("plugin", "reply", "episode", "task", "protocol", "policy", "metric", "engine")
-        )
+        names = () if name in errors else ("inner_calls",) if name in _INNER_CALLS else _INTERFACES
         for found in (errors, *(vars(import_module(f".{module}", __name__)) for module in names)):
             globals().update({key: value for key, value in found.items() if key in __all__})
         return globals()[name]

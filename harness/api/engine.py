@@ -17,6 +17,21 @@ from .errors import EngineFatalError
 from .reply import Facts, Reply
 
 
+@dataclass(frozen=True, slots=True)
+class AskedTurn:
+    """What an agent was asked in a turn: kept for engines that `keeps_questions`.
+
+    `messages` is the conversation, as it grows, and `end` how many there were when it was asked: what follows up to the
+    next such turn are the answers. `index` is the agent's turn; `reply` and `tools` are as in `Request`.
+    """
+
+    messages: Sequence[Mapping[str, Any]]
+    end: int
+    index: int
+    reply: Reply
+    tools: tuple[Facts, ...] = ()
+
+
 class Thread:
     """One agent's conversation, append-only.
 
@@ -29,14 +44,18 @@ class Thread:
 
     If `verbatim` is true, as in every plain text, a reply counts exactly as the model wrote it: its special tokens are
     part of it, and nothing in it is reasoning. Engines that do not see special tokens ignore this.
+
+    `questions` are those of all the agent's turns so far, also of its earlier conversations in the episode; only
+    engines that `keeps_questions` get any.
     """
 
-    __slots__ = ("age", "chat", "memo", "messages", "verbatim")
+    __slots__ = ("age", "chat", "memo", "messages", "questions", "verbatim")
     _opened = itertools.count()
 
     def __init__(self, age: int | None = None, chat: bool = True, verbatim: bool = False) -> None:
         self.messages: list[dict[str, Any]] = []
         self.memo: dict[str, Any] = {}
+        self.questions: list[AskedTurn] = []
         self.age = next(self._opened) if age is None else age
         self.chat, self.verbatim = chat, verbatim or not chat
 
@@ -122,9 +141,12 @@ class Engine(ABC):
             then finds out how many at once make it faster, unless `width` says it.
         deterministic: whether it is to give the same replies again. A run then asks it a sample of its requests a
             second time at its end, and records whether the replies were the same.
+        calls_models: whether its replies come from programs that may call a model of the run (`CallsModels`).
         return_token_ids: whether its completions have `prompt_token_ids` and `token_ids`.
         return_logprobs: whether they have `logprobs` too, and with them the ids.
-        weights: a name of the weights that it has now; None: those that its fields say. Calls are known by it.
+        keeps_questions: whether its requests come with all that their agent was asked before (`Thread.questions`).
+        weights: a name of the weights that it has now, or of the agent that it found; None: those that its fields say.
+            Calls are known by it, and a run goes on only with what an engine had once it was started.
 
     Raises:
         ContextLengthError, RefusedError, RequestError: for one request.
@@ -138,15 +160,17 @@ class Engine(ABC):
     confined: ClassVar[bool] = False
     any_request: ClassVar[bool] = False
     queues_unseen: ClassVar[bool] = False
+    calls_models: ClassVar[bool] = False
     deterministic: bool = False
     return_token_ids: bool = False
     return_logprobs: bool = False
+    keeps_questions: bool = False
     weights: str | None = None
 
     @property
     @abstractmethod
     def model(self) -> str:
-        """The model's name in tables."""
+        """The model's name in tables. `start` may learn another one, as from the server that it finds."""
 
     def check(self) -> None:
         """Raise `SetupError` for what can be known before it starts: a package, a key or a file that is missing.

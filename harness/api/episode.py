@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .reply import Action, Facts, Reply
 
 if TYPE_CHECKING:
-    pass
+    from .inner_calls import InnerUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,8 @@ class Move:
     `error_kind` is "parse" if no call gave a readable reply (the action is then the last `Parsed.fallback_action`),
     "limit" if the spec's `limits:` allowed no further call, and otherwise the kind of an `EngineError`. Its `error` is
     then for people: protocols see "the request failed".
-    `dropped_fields` are fields that the last reply states and that are not part of the action.
+    `dropped_fields` are fields that the last reply states and that are not part of the action. `inner_calls` is what
+    an agent program asked its model meanwhile; None for all others.
     """
 
     agent: str
@@ -142,6 +143,7 @@ class Move:
     error_kind: str | None = None
     calls: tuple[Completion, ...] = ()
     dropped_fields: tuple[str, ...] = ()
+    inner_calls: InnerUsage | None = None
 
     @property
     def text(self) -> str | None:

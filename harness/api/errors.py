@@ -14,7 +14,9 @@
     └── EngineError          one model request failed: it becomes a Move with an error
         ├── ContextLengthError   the prompt does not fit; the episode continues
         ├── RequestError         it failed after every retry; the episode continues
-        │   └── RefusedError     the engine refused its content: another try would not help
+        │   ├── RefusedError     the engine refused its content: another try would not help
+        │   └── InnerCallError   the model that an agent program called failed, and the program with it
+        ├── LimitReachedError    a limit of the seat or the turn allows no further inner call
         └── EngineFatalError     the engine is unusable: the run stops and can be resumed
 
 Model text never raises: see `harness.api.Parsed`.
@@ -133,15 +135,17 @@ class BudgetSpentError(HarnessError):
 
 
 class EngineError(HarnessError):
-    """One model request failed. `kind` is what the move records."""
+    """One model request failed. `kind` is what the move records; `is_fault`: whether the engine is to blame."""
 
     kind = "engine"
+    is_fault = True
 
 
 class ContextLengthError(EngineError):
     """The conversation no longer fits the model's context window."""
 
     kind = "context_length"
+    is_fault = False
 
 
 class RequestError(EngineError):
@@ -154,6 +158,20 @@ class RefusedError(RequestError):
     """A working engine refused the request because of its content or form."""
 
     kind = "refused"
+
+
+class InnerCallError(RequestError):
+    """An agent program gave no reply since a call of its own model failed: not the program's fault."""
+
+    kind = "inner"
+    is_fault = False
+
+
+class LimitReachedError(EngineError):
+    """A limit of a turn or a seat allows no further call of an agent program's model."""
+
+    kind = "limit"
+    is_fault = False
 
 
 class EngineFatalError(EngineError):

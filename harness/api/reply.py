@@ -131,6 +131,16 @@ class Reply(ABC):
         """The form for policies: without what only offers it as a tool."""
         return self
 
+    @property
+    def with_tools(self) -> Reply:
+        """The form for agents that act by calls alone: itself, or with tools of its own that it does not offer here."""
+        return self
+
+    @property
+    def most_calls(self) -> int:
+        """How many calls of `tools` a reply may have."""
+        return 1
+
     def calls_of(self, action: Action) -> tuple[Facts, ...]:
         """The calls of `tools` with which a model gives this action: each {"name", "arguments"} (a JSON text)."""
         return ()

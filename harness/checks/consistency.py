@@ -19,7 +19,7 @@ from harness.config.plan import Condition, Plan
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
 from harness.runtime.abilities import unconstrained
-from harness.runtime.players import starts_over
+from harness.runtime.policy_players import starts_over
 from harness.runtime.steps import Steps
 from harness.storage.plugin_errors import describe
 

@@ -67,10 +67,11 @@ def check_execution(plan: Plan, allowed: bool, provider: str, *, playing: bool =
 def _require_approved(plan: Plan, playing: bool, *, programs: bool = True) -> None:
     played = [part for condition in plan.conditions for part in (condition.task, condition.protocol)]
     for name in sorted(plan.declared) if playing else ():
-        needed = engine_approvals(plan.spec, name, plan.engines[name])
+        entry = plan.entry(name)
+        needed = engine_approvals(plan.spec, entry, plan.engines[name])
         if not programs:  # another one every time, so that no digest stands for it
             needed = [one for one in needed if one.digest]
-        approvals.require(needed, plan.spec.place("models", name))
+        approvals.require(needed, plan.spec.place("models", entry))
     approvals.require(one for thing in (*played, *plan.metrics.values()) for one in approvals.of(thing))
     if playing and not all(map(approvals.may_read_all, plan.spec.documents())):
         from harness.config.foreign_data import readings  # where nothing is asked, nothing of the data leaves

@@ -156,6 +156,7 @@ class Plan:
         declared: those of `engines` that the spec names; the command line chose the others.
         keys: those of extensions that the spec has.
         elsewhere: agents that players may name though they do not play here: those of the run that this plan prepares.
+        inner: name of an engine whose programs call a model of the run → name of the one that answers them.
     """
 
     spec: Spec
@@ -174,6 +175,12 @@ class Plan:
     declared: frozenset[str] = frozenset()
     keys: tuple[SpecKey, ...] = ()
     elsewhere: frozenset[str] = frozenset()
+    inner: Mapping[str, str] = field(default_factory=dict)
+
+    def entry(self, name: str) -> str:
+        """The entry under `models:` that says what an engine is: of an inner engine without one, that of its agent."""
+        owners = [outer for outer, inner in self.inner.items() if inner == name]
+        return name if not owners or name in self.spec.get("models", {}) else owners[0]
 
     def inputs(self) -> list[str]:
         """What tasks have read from the user's own files (`Task.inputs`), each line once."""

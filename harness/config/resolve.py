@@ -10,7 +10,7 @@ import functools
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -48,6 +48,8 @@ def plan(spec: Spec, project: Project, model: Engine | None = None, plugins: Plu
     complete(spec, project, plugins)
     resolver = _Resolver(spec, plugins, model)
     conditions = resolver.conditions()
+    playing, inner = set(resolver.engines), resolver.inner()
+    given_inner = {inner["model"]} - spec.get("models", {}).keys() if "model" in inner else set()
     metrics = resolver.metrics(conditions)
     measured = without_later_metrics(spec, metrics, resolver.engines).digest()
     prompts = sorted((one.name, one.digest) for one in resolver.prompt_sets.values())
@@ -58,7 +60,7 @@ def plan(spec: Spec, project: Project, model: Engine | None = None, plugins: Plu
         conditions=conditions,
         metrics=metrics,
         engines=resolver.engines,
-        model=resolver.label(conditions),
+        model=resolver.label(conditions, playing),
         digest=digest,
         seed=int(spec.get("seed", 0)),
         repeats=int(spec.get("repeats", 1)),
@@ -66,8 +68,9 @@ def plan(spec: Spec, project: Project, model: Engine | None = None, plugins: Plu
         sampling=spec.get("generation_kwargs", {}),
         dedupe_calls=bool(spec.get("dedupe_calls", False)),
         executor=spec.get("executor", "local"),
-        declared=frozenset(resolver.engines) - {"model"},
+        declared=frozenset(resolver.engines) - {"model"} - given_inner,
         keys=tuple(keys_of(spec)),
+        inner=inner,
     )
 
 
@@ -82,8 +85,11 @@ def following(plan: Plan, scores: Sequence[EpisodeScore]) -> Plan | None:
     resolver = _Resolver(spec, Plugins(plan.project), plan.engines.get("model"))
     resolver.engines = dict(plan.engines)
     conditions = resolver.conditions()
-    keys = tuple(keys_of(spec))
-    return replace(plan, spec=spec, conditions=conditions, metrics=resolver.metrics(conditions), keys=keys)
+    keys, inner = tuple(keys_of(spec)), resolver.inner()
+    metrics = resolver.metrics(conditions)
+    return replace(
+        plan, spec=spec, conditions=conditions, engines=resolver.engines, metrics=metrics, keys=keys, inner=inner
+    )
 
 
 def with_baseline(spec: Spec, policy: Reference, *at: Hashable) -> Spec:
@@ -325,6 +331,14 @@ class _Resolver:
         shared = functools.partial(self.spec.place, "baseline")
         return None, self.policy(reference, own if body.get("baseline") else shared)
 
+    def inner(self) -> dict[str, str]:
+        """Add the inner engines of agent programs; name of an engine → name of its inner one."""
+        if not any(one.calls_models for one in self.engines.values()):
+            return {}
+        from harness.config.inner_engines import add_inner  # what only agents of people's own need
+
+        return add_inner(self.engines, self.spec, self.project)
+
     def policy(self, reference: Reference, place_of: PlaceOf) -> Callable[[], api.Policy]:
         cls, arguments = self.plugins.parts("policies", reference, place_of)
         make(cls, arguments, place_of)  # wrong values show now, not in the middle of a run
@@ -359,13 +373,14 @@ class _Resolver:
         raise_all(errors)
         return metrics
 
-    def label(self, conditions: tuple[Condition, ...]) -> str:
+    def label(self, conditions: tuple[Condition, ...], playing: Container[str]) -> str:
         """Who is under test, as tables call it. Players that know the right answer, and people, are always named."""
-        name = self._label(conditions)
-        people = sorted({short_name(engine.model) for engine in self.engines.values() if engine.asks_people})
+        engines = [engine for name, engine in self.engines.items() if name in playing]
+        name = self._label(conditions, engines)
+        people = sorted({short_name(engine.model) for engine in engines if engine.asks_people})
         return " + ".join([name, *(person for person in people if person not in name.split(" + "))])
 
-    def _label(self, conditions: tuple[Condition, ...]) -> str:
+    def _label(self, conditions: tuple[Condition, ...], engines: Sequence[Engine]) -> str:
         labels = {group.ground_truth_label for c in conditions for group in c.groups if group.ground_truth_label}
         simulated = [labels.pop() if len(labels) == 1 else SIMULATED_NAME] if labels else []
         if self.model is not None:
@@ -381,7 +396,7 @@ class _Resolver:
                 if not self.project.load("policies", split(policy)[0]).uses_ground_truth
             }
         )
-        own = sorted({short_name(engine.model) for engine in self.engines.values()})
+        own = sorted({short_name(engine.model) for engine in engines})
         if not pools and (real or simulated):
             own = []
         elif len(own) > MAX_NAMED_MODELS:

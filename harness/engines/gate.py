@@ -44,6 +44,7 @@ class Wrapper(Engine, CallsTools, ContinuesText):
     def __init__(self, inner: Engine) -> None:
         self.inner = inner
         self.engine: Engine = inner.engine if isinstance(inner, Wrapper) else inner
+        self.keeps_questions = inner.keeps_questions
         self._counted = lru_cache(_COUNTS)(inner.count_tokens)
 
     @property
@@ -186,6 +187,7 @@ class Gate(Wrapper):
         rate: how many requests and tokens a minute there may be; None: no bound.
         repeats: asks an engine that is to be deterministic again; None for others.
         keep: takes an engine in good order in place of closing it, and says whether it does.
+        behind: the gate of the inner engine of an engine that `CallsModels`, without which this one is of no use.
     """
 
     WINDOW = 100
@@ -223,6 +225,7 @@ class Gate(Wrapper):
         self._keys: EngineKeys | None = None
         self.repeats = _repeats(self) if engine.deterministic else None
         self.keep: Callable[[Engine], bool] = lambda engine: False
+        self.behind: Gate | None = None
 
     @property
     def in_flight(self) -> int:
@@ -235,6 +238,11 @@ class Gate(Wrapper):
         if (width := self.inner.width) is None and self._width is not None:
             width = self._width.now
         return self._most if width is None else min(self._most, width)
+
+    @property
+    def is_of_use(self) -> bool:
+        """Whether it is not given up, nor the one behind it."""
+        return self.broken is None and (self.behind is None or self.behind.broken is None)
 
     @property
     def lenient(self) -> bool:
@@ -345,9 +353,9 @@ class Gate(Wrapper):
         if isinstance(error, EngineFatalError):
             self.give_up(str(error))
             return
-        failed = not isinstance(error, ContextLengthError)
+        failed = error.is_fault
         self._note(failed)
-        self._unanswered += 1
+        self._unanswered += failed or isinstance(error, ContextLengthError)
         if not self.answered and self._unanswered >= self.FIRST and not self.lenient and not self.is_known():
             summary = f"the first {self._unanswered} requests to {self.model} all failed, the last with: {error}"
             self.give_up(f"{summary} (max_error_rate 1 would take that as results)")
@@ -365,7 +373,7 @@ class Gate(Wrapper):
         if self.broken is not None:
             return
         self.broken = reason
-        others = self.stop.goes_on or any(gate.broken is None for gate in self.stop.gates)
+        others = self.stop.goes_on or any(gate.is_of_use for gate in self.stop.gates)
         if self.switcher is not None or not others:
             self.stop.end(reason)
         else:

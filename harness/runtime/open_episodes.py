@@ -14,15 +14,17 @@ import logging
 import random
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import storage
 from harness.api import Case, Engine, Episode, Facts, Move, Outcome, Replays
-from harness.api.errors import BudgetSpentError, EngineFatalError, SetupError
+from harness.api.errors import BudgetSpentError, EngineFatalError, InnerCallError, SetupError
 from harness.config.permissions import confined
 from harness.config.plan import Condition, Job, Plan, episode_id, protocol_seed
 from harness.engines.gate import Gate, Shared, Stop, Wrapper
+from harness.engines.usage import Usage
 from harness.replies.parse_guard import note_bugs
 from harness.runtime import session
 from harness.runtime.episode import STOPS, play
@@ -34,11 +36,13 @@ from harness.runtime.seats import seats
 from harness.runtime.steps import Steps
 from harness.runtime.turn_shares import TurnShares
 from harness.storage.error_log import ERRORS, ErrorLog
+from harness.storage.files import short_name
 from harness.tables import EpisodeScore
 
 if TYPE_CHECKING:
     from harness.engines.recorded_calls import RecordedCalls
     from harness.engines.waves import Waves
+    from harness.runtime.inner_calls import InnerCalls
 
 _log = logging.getLogger(__name__)
 _NEW_OBJECTS = 10_000
@@ -69,6 +73,7 @@ class Episodes:
         self.errors = ErrorLog(self._file(ERRORS))
         alone = any(all(group.policy is not None for group in c.groups) for c in self.plan.conditions)
         self.stop, self.gates = Stop(goes_on=alone), dict[str, Gate]()
+        self.inner: dict[str, InnerCalls] = {}  # by the engine whose programs make them
         self.playing: set[asyncio.Task[None] | None] = set()
         self._changed = asyncio.Event()
         self.spent: BudgetSpentError | None = None
@@ -183,7 +188,7 @@ class Episodes:
         if self.options.sequential_engines:
             from harness.engines.switcher import EngineSwitcher
 
-            switcher = EngineSwitcher(self.plan.engines)
+            switcher = EngineSwitcher(self.plan.engines.keys() - self.plan.inner.keys())
         shared = Shared(self.stop, self.usage, log, switcher)
         one = session.current() if switcher is None else None
         engines = self.plan.engines if one is None else await one.take(self.plan.engines)
@@ -197,6 +202,10 @@ class Episodes:
             if one is not None:
                 self.gates[name].keep = one.keep
             stack.push_async_callback(gated.close)
+        if self.inner:
+            from harness.runtime.inner_calls import connect
+
+            stack.push_async_callback(connect(self))
         await self._start_engines()
         if (left := self.usage.time_left()) is not None:
             timer = asyncio.get_running_loop().call_later(left, self.stop.stop_retrying, self.usage.time_over())
@@ -209,8 +218,10 @@ class Episodes:
         """
         down: dict[str, SetupError | EngineFatalError] = {}
         for name, engine in self.engines.items():
+            called = engine.model
             try:
                 await engine.start()
+                self._note_served(name, engine.engine, called)
             except (SetupError, EngineFatalError) as error:
                 down[name] = error
                 if len(down) == len(self.engines) or not any(key.plays_on for key in self.plan.keys):
@@ -219,6 +230,21 @@ class Episodes:
             reason = f"{name} did not start: {why.message if isinstance(why, SetupError) else why}"
             self.gates[name].give_up(reason)
             _log.warning("%s; the others play on without it", reason)
+
+    def _note_served(self, name: str, engine: Engine, called: str) -> None:
+        """Journal what an engine found when it started, and name it so in tables. Raises `SetupError` where it found
+        something else when the run began."""
+        if engine.model != called:
+            names = [engine.model if part == short_name(called) else part for part in self.plan.model.split(" + ")]
+            self.work.plan = replace(self.plan, model=" + ".join(map(short_name, names)))
+        if engine.weights is None:
+            return
+        before = self.work.served.setdefault(name, engine.weights)
+        if before != engine.weights:
+            message = f"the run in {self.folder} began with {before}, and this is {engine.weights}"
+            hint = "Start what it began with, or begin another run: choose another --output_path, or add --overwrite."
+            raise SetupError(message, hint=hint)
+        self.journal.append({"k": storage.SERVED, "m": name, "weights": engine.weights})
 
     def reports(self) -> dict[str, Facts]:
         """What each engine reports of itself."""
@@ -238,6 +264,12 @@ class Episodes:
         def is_known() -> bool:
             return name in self.work.live_models or any(cache.hits for cache in caches)
 
+        if engine.calls_models and name in self.plan.inner:
+            from harness.runtime.inner_calls import InnerTurns
+
+            engine = turns = InnerTurns(engine)
+            self.inner[name] = turns.calls
+            shared = replace(shared, usage=Usage(), switcher=None)  # its inner calls count, and take their turn
         self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known, adapts=adapts)
         gate.rate = self.options.pace
         gated: Wrapper = gate
@@ -291,7 +323,7 @@ class Episodes:
 
     def _needs_broken(self, job: Job) -> bool:
         """Whether an engine that was given up may be asked in an episode."""
-        broken = {name for name, gate in self.gates.items() if gate.broken is not None}
+        broken = {name for name, gate in self.gates.items() if not gate.is_of_use}
         return bool(broken) and any(g.policy is None and (g.model or "model") in broken for g in job[0].groups)
 
     async def _wait_until_due(self, job: Job) -> None:
@@ -322,6 +354,8 @@ class Episodes:
                         episode.players[agent] = player = seat.player(engines, episode.id)
                         if isinstance(player, ModelPlayer):
                             player.on_ask = functools.partial(self.turn_shares.begin, seat.model, episode.id, agent)
+                            if (inner := self.inner.get(seat.model)) is not None:
+                                player.inner_usage = inner.seat(episode.id, agent).usage
                     outcome = await play(
                         Steps(condition.protocol, condition.task, case, episode.rng),
                         episode.players,
@@ -346,6 +380,8 @@ class Episodes:
                 if error.by == "max_time":
                     return
             finally:
+                for inner in self.inner.values():
+                    inner.end(episode.id)
                 self.playing.discard(this)
                 self._changed.set()
                 self._changed = asyncio.Event()
@@ -366,6 +402,9 @@ class _OpenEpisode:
         self.outcome: Outcome | None = None
         self.error: str | None = None
         self.prompts = storage.PromptIds()
+        lines = run.work.inner.pop(self.id, ())
+        for inner in run.inner.values():
+            inner.begin(self.id, self.recorded, lines)
         note_bugs(functools.partial(run.errors.record, episode=self.id))
 
     async def end(self) -> None:
@@ -401,9 +440,12 @@ class _OpenEpisode:
         run.usage.turns += bool(move.calls or move.error_kind) and move.error_kind != storage.UNFINISHED
         if run.pending or move.error_kind in storage.PASSING or move.error_kind in storage.REFUSALS:
             group = self.condition.group_of(self.case, move.agent)
-            gate = run.gates[group.model or "model"] if group.policy is None else None
+            name = group.model or "model"
+            if move.error_kind == InnerCallError.kind:  # it counts once that engine has answered again
+                name = run.plan.inner.get(name, name)
+            gate = run.gates[name] if group.policy is None else None
             if gate is not None and not gate.lenient and (run.pending or _may_pass(move, gate)):  # else a result
-                line["engine"] = [group.model or "model", gate.answered]
+                line["engine"] = [name, gate.answered]
         run.record(line)
         if move.calls or move.error_kind is not None:
             run.turn_shares.end(self.id, self.condition.id, move)

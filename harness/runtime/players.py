@@ -1,4 +1,5 @@
-"""The players: a model (engine, prompts and its conversation) or a policy. Both turn a Turn into a Move.
+"""The players: a model (engine, prompts and its conversation) or a policy (`policy_players`), which turn a Turn into a
+Move.
 
 A player can also take a recorded move instead of being asked (`recall`): that is how resume and replay work.
 """
@@ -7,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from harness.api import Completion, Engine, Facts, Move, Policy, Reply, Request, Thread, Turn, derive_seed
+from harness.api import AskedTurn, Completion, Engine, Facts, Move, Reply, Request, Thread, Turn, derive_seed
 from harness.api.errors import EngineError, EngineFatalError
 from harness.config.prompts import PromptSet
 from harness.replies.dropped_fields import dropped_fields
@@ -20,7 +20,9 @@ from harness.replies.parse_guard import read_completion
 from harness.storage import UNFINISHED
 
 if TYPE_CHECKING:
+    from harness.api import InnerUsage
     from harness.config.limits import TurnQuota
+    from harness.runtime.policy_players import PolicyPlayer
 
 LIMITED: Final = "limit"
 """The `Move.error_kind` of a turn in which a limit allowed no further call."""
@@ -57,6 +59,7 @@ class ModelPlayer:
         self._opening: Sequence[dict[str, Any]] = ()
         self.asked = 0  # how many messages stood before its first reply
         self.on_ask: Callable[[], None] = lambda: None  # called when a turn begins in which it is asked
+        self.inner_usage: Callable[[int], InnerUsage | None] | None = None  # of a turn, where an agent program plays
 
     async def act(
         self,
@@ -95,7 +98,8 @@ class ModelPlayer:
             if attempt:
                 self._ask_again(variables, error)
                 if attempt > len(previous_calls):
-                    on_move(Move(turn.agent, turn.name, None, None, UNFINISHED, tuple(calls)))
+                    inner = self.inner_usage(index) if self.inner_usage is not None else None
+                    on_move(Move(turn.agent, turn.name, None, None, UNFINISHED, tuple(calls), (), inner))
             try:
                 if not is_new:
                     completion = previous_calls[attempt]
@@ -112,14 +116,15 @@ class ModelPlayer:
             if turn.peer_texts and not attempt and is_new and completion.peer_tokens is None:
                 completion = replace(completion, peer_tokens=self._peer_tokens(turn))
             calls.append(completion)
-            self._reply(turn.reply, completion)
+            self._reply(turn.reply, completion, attempt)
             parsed = read_completion(turn.reply, completion)
             dropped = dropped_fields(turn.reply, completion, parsed)
             if parsed.error is None:
                 action, error, kind = parsed.action, None, None
                 break
             action, error, kind = parsed.fallback_action, parsed.error, "parse"
-        move = Move(turn.agent, turn.name, action, error, kind, tuple(calls), dropped)
+        inner = self.inner_usage(index) if self.inner_usage is not None else None
+        move = Move(turn.agent, turn.name, action, error, kind, tuple(calls), dropped, inner)
         on_move(move)
         return move
 
@@ -130,8 +135,10 @@ class ModelPlayer:
         asked = Request(name, self.thread, self.sampling, seed, constraint, self.prefill, self.tools, turn.reply)
         return turn.reply.request_for(asked)
 
-    def _reply(self, form: Reply, call: Completion) -> None:
+    def _reply(self, form: Reply, call: Completion, attempt: int) -> None:
         """Put the model's message at the end of the thread."""
+        if self.inner_usage is not None:  # an agent that plays its turns again has to know which they were
+            self.thread.memo.setdefault("turns", {})[len(self.thread.messages)] = self.turns - 1, attempt
         message: dict[str, Any] = {"content": self.prefill + form.message_of(call)}
         if call.provider_fields or call.tool_calls:
             from harness.runtime._tool_calls import extended  # what only such a reply needs
@@ -161,12 +168,13 @@ class ModelPlayer:
         """Rebuild the conversation as if `move` had just been made."""
         variables, calls = self._open(turn), move.calls
         # A failed request, and a turn in which nothing could be asked, left an empty answer.
-        failed = move.error_kind not in (None, "parse") and not (move.error_kind == LIMITED and calls)
+        asked_no_more = move.error_kind == LIMITED and calls and not (move.inner_calls and move.inner_calls.limited)
+        failed = move.error_kind not in (None, "parse") and not asked_no_more
         for attempt in range(len(calls) + failed):
             if attempt:
                 self._ask_again(variables, read_completion(turn.reply, calls[attempt - 1]).error)
             if attempt < len(calls):
-                self._reply(turn.reply, calls[attempt])
+                self._reply(turn.reply, calls[attempt], attempt)
             else:
                 self.thread.add("assistant", "")
 
@@ -180,7 +188,9 @@ class ModelPlayer:
         self.turns += 1
         if turn.fresh:
             # in its episode's place among those that wait
+            questions = self.thread.questions
             self.thread = Thread(self.thread.age, self.prompts.chat, self.prompts.verbatim)
+            self.thread.questions = questions
             self.tools, self._offered, self._unanswered = (), (), []
         if not self.thread.messages:
             if self._context is not turn.context:
@@ -195,47 +205,10 @@ class ModelPlayer:
             self.thread.add("user", text)
         self.prefill = self.prompts.beginning(variables)
         self.asked = len(self.thread.messages)
+        if self.engine.keeps_questions:
+            asked = AskedTurn(self.thread.messages, self.asked, self.turns - 1, turn.reply, self.tools)
+            self.thread.questions.append(asked)
         return variables
 
 
-def starts_over(turn: Turn, context: Facts | None) -> bool:
-    """Whether the turn starts another run for an agent whose last turn had `context` (None: it had none yet)."""
-    return turn.fresh and context is not None and turn.context != context
-
-
-class PolicyPlayer:
-    """A policy that plays an agent. Its seed determines all that it does, so recalling is choosing again.
-
-    A turn that opens a new thread with another context is a new start: the policy then remembers nothing either.
-
-    Args:
-        make_policy: gives the policy as it is at the start.
-        seed: every turn's chance derives from it.
-    """
-
-    def __init__(self, make_policy: Callable[[], Policy], seed: int) -> None:
-        self.make_policy, self.seed, self.turns = make_policy, seed, 0
-        self.policy = make_policy()
-        self.context: Facts | None = None
-
-    def decide(self, turn: Turn) -> Move:
-        """The policy's move. Raises `ValueError` if the reply's form does not allow it."""
-        turn = replace(turn, reply=turn.reply.without_tools)
-        if starts_over(turn, self.context):
-            self.policy = self.make_policy()
-        self.context = turn.context
-        rng = random.Random(derive_seed(self.seed, self.turns))
-        self.turns += 1
-        action = self.policy.choose(turn, rng)
-        if action != turn.reply.noop and not turn.reply.allows(action):
-            options = turn.reply.options
-            why = f"turn {turn.name!r} does not allow" if options is None else f"is none of {options!r:.2000}"
-            raise ValueError(f"{type(self.policy).__name__} chose {action!r:.200}, which {why}")
-        return Move(turn.agent, turn.name, action)
-
-    def recall(self, turn: Turn, move: Move) -> None:
-        """Bring the policy's memory to where it was after `move`."""
-        self.decide(turn)
-
-
-Player = ModelPlayer | PolicyPlayer
+Player: TypeAlias = "ModelPlayer | PolicyPlayer"

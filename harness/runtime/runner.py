@@ -9,8 +9,6 @@ Next: `harness.runtime.executors`, then `harness.runtime.open_episodes`.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,13 +25,10 @@ from harness.engines.usage import Budget, Spent, Usage
 from harness.runtime.heartbeat import Heartbeat
 from harness.runtime.options import Options
 from harness.runtime.run_json import write_spec
-from harness.runtime.steps import Steps
 from harness.runtime.stopping import StoppingRule
 from harness.runtime.turn_shares import ShareCheck, TurnCounts
 from harness.tables import EpisodeScore
 
-_SAMPLED_EPISODES, _MAX_SAMPLED_TURNS = 4, 2000
-"""Episodes that are played with idle agents to know how many turns they have, and the most turns of one."""
 OnScore = Callable[[EpisodeScore | None], None]
 """Called with None when a run begins, then with every finished episode."""
 
@@ -90,9 +85,11 @@ class Work:
         report_score: called once for every episode that is finished.
         usage: what the run used of its budget so far.
         moves: id → what is recorded of the moves of an episode that is not finished.
+        inner: id → what is recorded of the inner calls of an episode that is not finished.
         ends: id → how the journal says that an episode ended that is not in the plan yet.
         done: id → score of the finished episodes.
         reports: engine → its report about itself; the executor adds it, even if the run stops.
+        served: name of an engine → the `Engine.weights` that it had when the run began, of those that had any.
         live_models: names of the models that have answered in this run, as far as this process knows.
         broken: names of the models that are asked no more, with the reason.
         interrupted: whether the user ended it, and what was in flight then is finished.
@@ -108,9 +105,11 @@ class Work:
     report_score: Callable[[EpisodeScore], None]
     usage: Usage
     moves: dict[str, dict[tuple[str, int], Move]]
+    inner: dict[str, list[storage.Line]] = field(default_factory=dict)
     ends: dict[str, dict[str, Any]] = field(default_factory=dict)
     done: dict[str, EpisodeScore] = field(default_factory=dict)
     reports: dict[str, Facts] = field(default_factory=dict)
+    served: dict[str, str] = field(default_factory=dict)
     live_models: set[str] = field(default_factory=set)
     broken: dict[str, str] = field(default_factory=dict)
     interrupted: bool = False
@@ -240,7 +239,7 @@ async def run(work: Work, play: Play) -> None:
     while not work.is_enough and work.extend():
         done = len(work.done)
         title = f"{work.plan.spec.name} · {work.plan.model}"
-        planned = partial(planned_turns, work.episodes)
+        planned = partial(_planned_turns, work.episodes)
         heartbeat = Heartbeat(title, work.done, work.total, work.usage, planned=planned)
         heartbeat.waiting_for = lambda: [engine.waiting_for for engine in work.plan.engines.values()]
         beating = asyncio.create_task(heartbeat.beat())
@@ -269,21 +268,10 @@ async def run(work: Work, play: Play) -> None:
             raise RuntimeError(f"{work.remaining} episodes are left, and the executor played none")
 
 
-def planned_turns(episodes: Sequence[Job]) -> float | None:
-    """How many turns of models an episode has where its agents are idle: the mean of a few, evenly spread ones. None if
-    none can be played so, or one has more than `_MAX_SAMPLED_TURNS`."""
-    counts = []
-    for condition, case, _ in episodes[:: max(1, len(episodes) // _SAMPLED_EPISODES)][:_SAMPLED_EPISODES]:
-        count = 0
-        # What a plugin does wrong is for the run.
-        with contextlib.suppress(Exception), Steps(condition.protocol, condition.task, case, random.Random(0)) as game:
-            while (batch := game.batch) is not None:
-                count += sum(condition.group_of(case, turn.agent).policy is None for turn in batch)
-                if count > _MAX_SAMPLED_TURNS:
-                    return None
-                game.send([Move(turn.agent, turn.name, turn.reply.noop) for turn in batch])
-            counts.append(count)
-    return sum(counts) / len(counts) if counts else None
+def _planned_turns(episodes: Sequence[Job]) -> float | None:
+    from harness.runtime.planned_turns import planned_turns  # what only a long run needs
+
+    return planned_turns(episodes)
 
 
 def work_of(
@@ -310,7 +298,9 @@ def work_of(
         report_score=on_score,
         usage=_usage_of(plan, options.budget, *before, spent.seconds, progress.micros),
         moves=progress.moves,
+        inner=progress.inner,
         ends=progress.ends,
+        served=progress.served,
     )
 
 

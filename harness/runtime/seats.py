@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from harness.api import Action, Case, Engine, Facts, Task, Turn, derive_seed
 from harness.config.plan import Condition, Group, Plan, agent_seed
 from harness.engines.sampling import normalize
-from harness.runtime.players import ModelPlayer, Player, PolicyPlayer
+from harness.runtime.players import ModelPlayer, Player
+
+if TYPE_CHECKING:
+    from harness.runtime.policy_players import PolicyPlayer
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class Seat:
 
     def policy_player(self) -> PolicyPlayer:
         """A new player with the group's policy. Raises `TypeError` if a model plays."""
+        from harness.runtime.policy_players import PolicyPlayer  # what models alone do not need
+
         return PolicyPlayer(lambda: self.group.make_policy(self.agent, self.case, self.case_seed), self.seed)
 
 

@@ -22,10 +22,11 @@ import stat
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from harness import api
 from harness.api import Episode, Move, Outcome
 from harness.api.errors import DataError, Place, StorageError
 
@@ -41,6 +42,8 @@ _SYNC = 1.0
 _MAX_WAITING_BYTES = 1 << 24  # bytes
 MARKS = ("uses_ground_truth", "limited", "turns", "dropped_fields", "usage")
 """What lines of episodes' ends and of scores have only where it says something."""
+SERVED = "served"
+"""The `k` of a line that says which weights, or which agent, an engine found when it started: `m`, `weights`."""
 RESUME = "resume"
 """The `k` of the line with which a process begins that continues writing a journal."""
 Line = dict[str, Any]
@@ -68,7 +71,8 @@ class Journal:
         lines a checksum. Raises `StorageError` for a file that cannot be written."""
         self.path, self._seal = path, seal
         self._encode = json.JSONEncoder(separators=(",", ":"), default=str if lenient else None).encode
-        self._waiting: queue.Queue[bytes | None] = queue.Queue()  # None: there will be no more
+        # None: there will be no more; a function: called when what stood before it is written
+        self._waiting: queue.Queue[bytes | Callable[[], object] | None] = queue.Queue()
         self._size = 0  # bytes appended and not yet written
         self._change = threading.Condition()
         self._hurry = threading.Event()
@@ -94,16 +98,20 @@ class Journal:
         data = sealed(data) if self._seal else data + b"\n"
         with self._change:
             self._change.wait_for(lambda: self._size <= _MAX_WAITING_BYTES)
-            self._raise_failure()
+            self.check()
             self._size += len(data)
             self._waiting.put(data)
+
+    def when_written(self, then: Callable[[], object]) -> None:
+        """Call `then`, in another thread, once everything so far is with the operating system, or writing failed."""
+        self._waiting.put(then)
+        self._hurry.set()
 
     def flush(self) -> None:
         """Wait until everything is with the operating system. Raises `StorageError`."""
         self._hurry.set()
         self._waiting.join()
-        self._hurry.clear()
-        self._raise_failure()
+        self.check()
 
     def close(self) -> None:
         """Write everything and close. Raises `StorageError` for a failure that no other call has raised."""
@@ -112,9 +120,10 @@ class Journal:
         self._thread.join()
         self._file.close()
         if not self._was_raised:
-            self._raise_failure()
+            self.check()
 
-    def _raise_failure(self) -> None:
+    def check(self) -> None:
+        """Raise `StorageError` if an earlier line could not be written."""
         if self._failure is not None:
             self._was_raised = True
             raise self._failure.with_traceback(None)
@@ -125,9 +134,10 @@ class Journal:
         while not ending:
             lines = [self._waiting.get()]
             self._hurry.wait(_GATHER)
+            self._hurry.clear()  # who sets it from here on waits for a later line
             lines += [self._waiting.get() for _ in range(self._waiting.qsize())]
             ending = None in lines
-            data = b"".join(filter(None, lines))
+            data = b"".join(line for line in lines if isinstance(line, bytes))
             try:
                 if self._failure is None:
                     self._write(data)
@@ -139,7 +149,9 @@ class Journal:
             with self._change:
                 self._size -= len(data)
                 self._change.notify_all()
-            for _ in lines:
+            for line in lines:
+                if callable(line):
+                    line()
                 self._waiting.task_done()
 
     def _write(self, data: bytes) -> None:
@@ -261,6 +273,8 @@ def move_line(
                 prompts.shorten((episode, move.agent), calls, keep=kind == "move")
     if move.dropped_fields:
         line["dropped_fields"] = move.dropped_fields
+    if move.inner_calls is not None:
+        line["inner"] = move.inner_calls.as_json()
     return line
 
 
@@ -276,7 +290,8 @@ def move_of(line: Line, prompts: PromptIds | None = None) -> Move:
     calls = tuple(map(completion_of, calls))
     kind = UNFINISHED if line["k"] == "part" else line.get("error_kind")
     dropped = tuple(line.get("dropped_fields", ()))
-    return Move(line["s"], line["t"], line.get("a"), line.get("error"), kind, calls, dropped)
+    inner = api.InnerUsage(**line["inner"]) if "inner" in line else None
+    return Move(line["s"], line["t"], line.get("a"), line.get("error"), kind, calls, dropped, inner)
 
 
 def outcome_line(outcome: Outcome | None) -> Line | None:

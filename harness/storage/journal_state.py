@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.api import Move
 from harness.api.errors import DataError, Place
 
-from .journal import MARKS, UNFINISHED, Line, lines, move_of
+from .journal import MARKS, SERVED, UNFINISHED, Line, lines, move_of
 from .pending_failures import PendingFailures
 from .token_ids import PromptIds
 
@@ -21,14 +21,19 @@ class JournalState:
     Attributes:
         ends: episode → its end, of those that are finished.
         moves: episode → (agent, index of the agent's turn) → the move made there, of those that are not.
+        inner: episode → the lines of its inner calls (`harness.storage.inner_calls`) without what was asked, of those
+            that are not.
         calls, tokens: what was asked of engines by all processes that wrote them.
         micros: what that cost, in millionths of a USD, where costs were bounded.
+        served: name of an engine → the `Engine.weights` that it had when it first started, of those that had any.
     """
 
     def __init__(self, *paths: Path, only: Container[str] | None = None) -> None:
         self.ends: dict[str, Line] = {}
         self.moves: dict[str, dict[tuple[str, int], Move]] = {}
+        self.inner: dict[str, list[Line]] = {}
         self.calls = self.tokens = self.micros = 0
+        self.served: dict[str, str] = {}
         self._prompts = PromptIds()
         for path in filter(Path.exists, paths):
             self._read(path, only)
@@ -41,6 +46,11 @@ class JournalState:
                     calls, tokens, *micros = line["asked"]
                     self.calls, self.tokens = self.calls + calls, self.tokens + tokens
                     self.micros += sum(micros)
+                if line.get("k") == SERVED:
+                    self.served.setdefault(str(line["m"]), str(line["weights"]))
+                if line.get("k") in ("inner", "dropped") and (only is None or line["e"] in only):
+                    own = {key: value for key, value in line.items() if key != "ask"}
+                    self.inner.setdefault(line["e"], []).append(own)  # an answer counts whatever becomes of its turn
                 for _, counting in pending.add(line):
                     if only is None or counting.get("e") in only:
                         self._take(counting)
@@ -49,6 +59,7 @@ class JournalState:
         if line.get("k") == "end":
             end = {key: line[key] for key in ("condition", "labels", "numbers", "error")}
             self.ends[line["e"]] = end | {mark: line[mark] for mark in MARKS if mark in line}
+            self.inner.pop(line["e"], None)
             for agent, _ in self.moves.pop(line["e"], ()):
                 self._prompts.forget((line["e"], agent))
         elif line.get("k") in ("move", "part") and line["e"] not in self.ends:

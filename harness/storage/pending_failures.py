@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-from harness.api.errors import ContextLengthError, EngineError, RefusedError, RequestError
+from harness.api.errors import ContextLengthError, EngineError, InnerCallError, RefusedError, RequestError
 
 from .journal import RESUME, Line
 
-PASSING = (RequestError.kind, EngineError.kind)
+PASSING = (RequestError.kind, EngineError.kind, InnerCallError.kind)
 """Kinds of failed requests that may go well another time."""
 REFUSALS = (RefusedError.kind, ContextLengthError.kind)
 """Kinds of requests that an engine did not take."""

@@ -19,8 +19,10 @@ from typing import Any
 
 from harness.api import Completion, Request
 from harness.api.errors import EngineError, RequestError, SetupError, near
+from harness.api.inner_calls import SeatCalls
 from harness.engines.engine_output import one_line
 from harness.extensions.agents import _agent_loop
+from harness.extensions.agents._agent_environment import SeatDoors
 from harness.extensions.agents._agent_log import AgentLog
 from harness.extensions.agents.conversations import Conversation, Conversations, read_answer
 from harness.plugins.manifests import is_installed
@@ -176,14 +178,17 @@ class PythonAgent:
         args: keyword arguments, of the function or of the class.
         timeout: seconds for a reply.
         log: where it prints to.
+        doors: to the model that it may call; None: it has none of the run's.
     """
 
-    def __init__(self, call: str, args: Mapping[str, Any], timeout: float, log: AgentLog) -> None:
+    def __init__(
+        self, call: str, args: Mapping[str, Any], timeout: float, log: AgentLog, doors: SeatDoors | None = None
+    ) -> None:
         self.target = load(call, log)
         self.call, self.args, self.timeout, self.log = call, dict(args), timeout, log
         self.conversations = Conversations()
         self.counts = {"objects": 0, "replayed": 0, "abandoned": 0}
-        self._takes = _accepted(self.target)
+        self.doors = doors
         _check_args(call, self.target, self.args)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
@@ -192,17 +197,34 @@ class PythonAgent:
         """Ask the agent. Raises `RequestError` for whatever goes wrong in it."""
         conversation = self.conversations.of(request)
         messages = [dict(message) for message in request.thread.messages]  # agents may change what they get
+        facts = self._facts(request, conversation)
         began = time.perf_counter()
         if inspect.isclass(self.target):
             start = conversation.start(request.thread)
             session, conversation.session = conversation.session, None  # none, should it fail
+            seat = None if self.doors is None else self.doors.calls(request)
+            replay = _Replay(seat, request.thread.memo.get("turns", {}))
             answer, conversation.session = await self._in_thread(
-                self._object, request, conversation, messages, session if start else None, start
+                self._object, facts, messages, session if start else None, start, replay
             )
             conversation.answered(len(messages), answer.text)
         else:
-            answer, _ = await self._in_thread(self._function, request, conversation, messages)
+            answer, _ = await self._in_thread(self._function, facts, messages)
         return answer if answer.latency is not None else replace(answer, latency=time.perf_counter() - began)
+
+    def _facts(self, request: Request, conversation: Conversation) -> dict[str, Any]:
+        """What functions, constructors and `reply` may get, by the names of their parameters."""
+        facts = {
+            "id": request.id,
+            "agent": conversation.agent,
+            "episode": conversation.episode,
+            "conversation": conversation.name,
+            "seed": request.seed,
+            "sampling": dict(request.sampling),
+            "constraint": request.constraint,
+            **({} if self.doors is None else self.doors.facts(request)),
+        }
+        return {name: value for name, value in facts.items() if name not in self.args}
 
     async def close(self) -> None:
         """Leave the agents' loop; a thread that hangs is left."""
@@ -215,27 +237,24 @@ class PythonAgent:
 
     # ------------------------------------------------------------------------------ in the agent's thread
 
-    def _function(
-        self, job: _Job, request: Request, conversation: Conversation, messages: list[dict[str, str]]
-    ) -> tuple[Any, None]:
-        facts = _context(request, conversation, self._takes)
-        return job.value(self.target(messages, **facts, **self.args)), None
+    def _function(self, job: _Job, facts: Mapping[str, Any], messages: list[dict[str, str]]) -> tuple[Any, None]:
+        return job.value(self.target(messages, **_accepted(self.target, facts), **self.args)), None
 
     def _object(
         self,
         job: _Job,
-        request: Request,
-        conversation: Conversation,
+        facts: Mapping[str, Any],
         messages: list[dict[str, str]],
         session: Any,
         start: int,
+        replay: _Replay,
     ) -> tuple[Any, Any]:
         """Ask the conversation's object. If it is None, make a new one and give it the conversation so far."""
         is_new = session is None
         if is_new:
             self.counts["objects"] += 1
-            session = self.target(**_context(request, conversation, self._takes), **self.args)
-        facts = _context(request, conversation, _accepted(session.reply))
+            session = self.target(**_accepted(self.target, facts), **self.args)
+        facts = _accepted(session.reply, facts)
         if is_new:
             start = max((i + 1 for i, message in enumerate(messages) if _is_answer(message)), default=0)
             if _takes_messages(session):
@@ -244,9 +263,10 @@ class PythonAgent:
             else:
                 if callable(getattr(session, "reset", None)):
                     job.value(session.reset())
-                for text in _questions(messages[:start]):
+                for answer, text in _questions(messages[:start]):
                     self.counts["replayed"] += 1
-                    job.value(session.reply(text, **facts))
+                    with replay.of(answer):
+                        job.value(session.reply(text, **facts))
         return job.value(session.reply(_joined(messages[start:]), **facts)), session
 
     # ------------------------------------------------------------------------------ threads
@@ -353,15 +373,39 @@ def _joined(messages: list[dict[str, str]]) -> str:
     return "\n\n".join(message["content"] for message in messages if message["role"] != "assistant")
 
 
-def _questions(messages: list[dict[str, str]]) -> Iterator[str]:
-    """The texts that an object was sent for a conversation that ends with its own answer: one for each answer.
+class _Replay:
+    """Lets the model calls of turns that are played again be answered from their record.
+
+    Args:
+        seat: the model; None: it is none of the run's.
+        turns: index of an answer among the messages → (index of its turn, attempt).
+    """
+
+    def __init__(self, seat: SeatCalls | None, turns: Mapping[int, tuple[int, int]]) -> None:
+        self._seat, self._turns = seat, dict(turns)
+
+    @contextlib.contextmanager
+    def of(self, answer: int) -> Iterator[None]:
+        """Within it the turn is played again whose answer stands at this index."""
+        if self._seat is None:
+            yield
+            return
+        self._seat.replaying = self._turns.get(answer)
+        try:
+            yield
+        finally:
+            self._seat.replaying = None
+
+
+def _questions(messages: list[dict[str, str]]) -> Iterator[tuple[int, str]]:
+    """(index of the answer, text) of what an object was sent for a conversation that ends with its own answer.
 
     What it failed at is part of the next text.
     """
     start = 0
     for i, message in enumerate(messages):
         if _is_answer(message):
-            yield _joined(messages[start:i])
+            yield i, _joined(messages[start:i])
             start = i + 1
 
 
@@ -377,32 +421,14 @@ def _takes_messages(session: Any) -> bool:
     return any(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL) for p in parameters)
 
 
-def _accepted(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Which of `_CONTEXT` the function has parameters for."""
+def _accepted(function: Callable[..., Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the facts that the function has parameters for."""
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):  # of a builtin
-        return ()
-    return tuple(
-        name
-        for name in _CONTEXT
-        if name in parameters and parameters[name].kind is not inspect.Parameter.POSITIONAL_ONLY
-    )
-
-
-def _context(request: Request, conversation: Conversation, names: tuple[str, ...]) -> dict[str, Any]:
-    if not names:
         return {}
-    facts = {
-        "id": request.id,
-        "agent": conversation.agent,
-        "episode": conversation.episode,
-        "conversation": conversation.name,
-        "seed": request.seed,
-        "sampling": dict(request.sampling),
-        "constraint": request.constraint,
-    }
-    return {name: facts[name] for name in names}
+    by_name = {name for name, one in parameters.items() if one.kind is not inspect.Parameter.POSITIONAL_ONLY}
+    return {name: value for name, value in facts.items() if name in by_name}
 
 
 def _check_args(call: str, function: Callable[..., Any], args: Mapping[str, Any]) -> None:

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 from harness.api import Completion, Request
 from harness.api.errors import EngineError, EngineFatalError, RefusedError, SetupError
-from harness.extensions.agents.conversations import REPLY, Conversations, question_of, read_object
+from harness.extensions.agents._agent_environment import SeatDoors
+from harness.extensions.agents.conversations import REPLY, Conversation, Conversations, question_of, read_object
 from harness.extensions.openai.openai import OpenAI
 from harness.extensions.openai.replicas import PROBE, Replica
 from harness.extensions.openai.wire import GarbledError
@@ -46,6 +47,12 @@ class AgentServer(OpenAI):
         self.conversations = Conversations()
         self.args: Mapping[str, Any] = {}
         self.history = False
+        self.doors: SeatDoors | None = None
+
+    @property
+    def called(self) -> tuple[str, str | None]:
+        """What the server calls itself once it is started, and its `Engine.weights`."""
+        return "", None
 
     async def complete(self, request: Request) -> Completion:
         """Send what is new; the whole conversation, where the server says that it does not know it."""
@@ -55,14 +62,18 @@ class AgentServer(OpenAI):
         conversation.session = None  # it is not known what the server knows, should this fail
         self._requests += 1
         try:
-            answer = await self._send(request, question_of(request, conversation, start, self.args))
+            answer = await self._send(request, self._question(request, conversation, start))
         except RefusedError as error:
             if getattr(error.__cause__, "status_code", None) != UNKNOWN or not start:
                 raise
-            answer = await self._send(request, question_of(request, conversation, 0, self.args))
+            answer = await self._send(request, self._question(request, conversation, 0))
         conversation.session = True
         conversation.answered(messages, answer.text)
         return answer
+
+    def _question(self, request: Request, conversation: Conversation, start: int) -> dict[str, Any]:
+        endpoint = None if self.doors is None else self.doors.facts(request)
+        return question_of(request, conversation, start, self.args, endpoint)
 
     async def _send(self, request: Request, body: dict[str, Any]) -> Completion:
         def read(data: Any, seconds: float) -> Completion:
@@ -77,7 +88,7 @@ class AgentServer(OpenAI):
         try:
             return super()._connect()
         except SetupError as error:
-            message = error.message.replace("the engine openai", "an agent with url=")
+            message = error.message.replace("the engine openai", "an agent with url= or a2a=")
             raise SetupError(message, hint=error.hint) from None
 
     async def _probe(self, replica: Replica) -> SetupError | None:

@@ -68,8 +68,14 @@ class Conversations:
         return conversation
 
 
-def question_of(request: Request, conversation: Conversation, start: int, args: Mapping[str, Any]) -> dict[str, Any]:
-    """What a program or a server is sent."""
+def question_of(
+    request: Request,
+    conversation: Conversation,
+    start: int,
+    args: Mapping[str, Any],
+    endpoint: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """What a program or a server is sent. `endpoint`: how it reaches its model, if it has one of the run's."""
     question = {
         "id": request.id,
         "conversation": conversation.name,
@@ -82,6 +88,8 @@ def question_of(request: Request, conversation: Conversation, start: int, args: 
     }
     if request.constraint:
         question["constraint"] = request.constraint
+    if endpoint is not None:
+        question["endpoint"] = endpoint
     return {**question, "args": dict(args)} if args else question
 
 

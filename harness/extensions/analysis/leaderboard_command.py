@@ -32,7 +32,7 @@ from harness.extensions.analysis.section import Section
 from harness.extensions.analysis.standings import Role, Standings, standings
 from harness.extensions.analysis.table_names import tables_named
 from harness.plugins.lookup import part
-from harness.report.provenance import as_table, facts
+from harness.report.citation import as_table, facts
 from harness.runtime.options import Options
 from harness.runtime.run_json import META, SPEC
 from harness.runtime.run_schema import read_meta

@@ -6,7 +6,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -236,6 +236,16 @@ class Calls(Reply):
             {**tool, "parameters": parameters(forms[tool["name"]])} if tool["name"] in forms else tool
             for tool in _tools(self.verbs)
         )
+
+    @property
+    def with_tools(self) -> Calls:
+        """The verbs as tools."""
+        return self if self.as_tools else replace(self, as_tools=True)
+
+    @property
+    def most_calls(self) -> int:
+        """As many as are kept."""
+        return self.limit
 
     def says(self, action: Action) -> Facts:
         """The calls; of an answer with several fields these, however it is written."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from harness.api.errors import SetupError
-from harness.extensions.openai import _bodies
+from harness.extensions.openai import bodies
 from harness.plugins.manifests import is_installed
 
 
@@ -48,7 +48,7 @@ def connect(
 
         secret = key() or "none"
         # It takes a fifth of the CPU time of the default client.
-        hooks = {"response": [_bodies.bound, look]}
+        hooks = {"response": [bodies.bound, look]}
         patience = openai.Timeout(None, connect=timeout)
         transports = [openai.DefaultAioHttpClient(timeout=patience, event_hooks=hooks) for _ in urls]
     except (ImportError, AttributeError, RuntimeError) as error:  # none, an old one, or one without aiohttp
@@ -58,7 +58,7 @@ def connect(
             api_key=secret,
             base_url=url,
             timeout=patience,
-            default_headers={"Accept-Encoding": _bodies.ENCODINGS},
+            default_headers={"Accept-Encoding": bodies.ENCODINGS},
             max_retries=0,  # the client retries no garbled replies and cannot stop when the run ends
             http_client=transport,
         )

@@ -14,7 +14,8 @@ from harness.api.errors import DataError, EngineFatalError
 from harness.config.limits import TurnQuota
 from harness.config.plan import protocol_seed
 from harness.runtime.episode import play
-from harness.runtime.players import ModelPlayer, Player, PolicyPlayer
+from harness.runtime.players import ModelPlayer, Player
+from harness.runtime.policy_players import PolicyPlayer
 from harness.runtime.scoring import grade, labels, score
 from harness.runtime.seats import Seat, seats
 from harness.runtime.steps import Steps

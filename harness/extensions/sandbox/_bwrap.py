@@ -48,7 +48,7 @@ def command(binary: str, folder: str, python: Sequence[str], package: str) -> li
     """
     executable = str(Path(sys.executable).resolve())
     command_line = [binary, *_NAMESPACES]
-    for path in (*_library(), *READ, executable, package):
+    for path in (*library(), *READ, executable, package):
         command_line += ["--dev-bind-try" if path in _DEVICES else "--ro-bind-try", path, path]
     command_line += ["--dev-bind", "/dev/null", "/dev/null", "--bind", folder, folder]
     command_line += ["--remount-ro", "/", "--chdir", folder]
@@ -56,7 +56,7 @@ def command(binary: str, folder: str, python: Sequence[str], package: str) -> li
 
 
 @lru_cache(maxsize=1)
-def _library() -> tuple[str, ...]:
+def library() -> tuple[str, ...]:
     """Folders of the standard library and of the libraries that Python itself is linked with."""
     folders = [Path(os.__file__).parent, Path(sys.base_prefix, "lib"), Path(sys.base_exec_prefix, sys.platlibdir)]
     return tuple(dict.fromkeys(str(path) for folder in folders for path in (folder, folder.resolve())))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness.extensions.charts.page_record import command
-from harness.report.provenance import facts, who_answered
+from harness.report.citation import facts
+from harness.report.provenance import who_answered
 from harness.storage.files import no_pipe
 
 from .content import PlayedRun

@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.api import Case, Completion, Episode, Move, Outcome, Turn
 from harness.config import project
-from harness.runtime.players import PolicyPlayer
+from harness.runtime.policy_players import PolicyPlayer
 from harness.runtime.steps import drive
 
 BUILTIN = project.builtin()

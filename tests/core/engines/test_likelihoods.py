@@ -23,7 +23,8 @@ from harness.extensions.stress.stand_in import StandIn
 from harness.extensions.stress.styles import STYLES
 from harness.extensions.yaml_tasks import conformance
 from harness.replies import WrappedReply
-from harness.runtime.players import ModelPlayer, PolicyPlayer
+from harness.runtime.players import ModelPlayer
+from harness.runtime.policy_players import PolicyPlayer
 from harness.runtime.runner import RunStoppedError
 from tests.helpers.toy import TOY, results
 

@@ -18,7 +18,7 @@ from harness.engines.mock import Mock
 from harness.engines.usage import Usage
 from harness.runtime import heartbeat
 from harness.runtime.heartbeat import Heartbeat
-from harness.runtime.runner import planned_turns
+from harness.runtime.planned_turns import planned_turns
 from harness.tables import EpisodeScore
 from tests.helpers.commands import TOY as TOY_FOLDER
 from tests.helpers.commands import eval_toy

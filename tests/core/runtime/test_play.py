@@ -13,7 +13,8 @@ from harness.api.errors import EngineFatalError, RequestError, StorageError
 from harness.engines.mock import Mock
 from harness.runtime import steps
 from harness.runtime.episode import play
-from harness.runtime.players import ModelPlayer, Player, PolicyPlayer
+from harness.runtime.players import ModelPlayer, Player
+from harness.runtime.policy_players import PolicyPlayer
 from harness.runtime.steps import FAILED, Steps, by_turn, drive
 from harness.storage import UNFINISHED
 from tests.helpers.toy import TOY

@@ -23,7 +23,7 @@ from harness.extensions.analysis.leaderboard import RunScores, leaderboard
 from harness.extensions.charts.figures import draw
 from harness.extensions.charts.page_html import page
 from harness.report import FORMATS, render
-from harness.runtime.players import PolicyPlayer
+from harness.runtime.policy_players import PolicyPlayer
 from harness.runtime.seats import seed_of
 from harness.tables import EpisodeScore, TableSpec
 from tests.extensions.datasets.documents_kit import BUILTIN

@@ -460,10 +460,10 @@ def test_a_module_that_cannot_be_imported_says_where(
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({}, "needs one of call, command and url, found none of them"),
+        ({}, "needs one of call, command, url and a2a, found none of them"),
         ({"call": "a:b", "url": "http://x"}, "found call and url"),
         ({"command": "x 'y"}, "No closing quotation\n  Close the quotation marks"),
-        ({"url": "localhost:8000/reply"}, "is not an address\n  Write http://localhost:8000/reply"),
+        ({"url": "localhost:8000/reply"}, "is not an address\n  Write url=http://localhost:8000/reply"),
         ({"command": []}, "found none"),
         ({"command": [""]}, "names no program"),
     ],

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import harness
 from harness.engines.mock import Mock
-from harness.report.provenance import facts, in_one_line
+from harness.report.citation import facts
+from harness.report.provenance import in_one_line
 from tests.helpers.commands import invoke
 
 FORMS = ("text", "markdown", "csv", "latex", "json", "html")

@@ -19,7 +19,7 @@ from aiohttp import web
 
 from harness.api import Completion, Thread
 from harness.api.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError
-from harness.extensions.openai import _bodies
+from harness.extensions.openai import bodies
 from harness.extensions.openai.openai import OpenAI
 from tests.conftest import request
 from tests.helpers.fake_openai import (
@@ -276,7 +276,7 @@ def test_a_server_that_comes_to_no_end_is_given_up(fault: Fault) -> None:
 @pytest.mark.parametrize("place", ["answers", "models"])
 def test_a_body_without_end_is_read_up_to_its_bound(fault: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for bound in ("MAX_BODY_BYTES", "MAX_SCORES_BYTES"):
-        monkeypatch.setattr(_bodies, bound, 1 << 20)
+        monkeypatch.setattr(bodies, bound, 1 << 20)
     with FakeOpenAI(script=[endless[fault], None] if place == "answers" else []) as server:
         if place == "answers":
             assert ask(server).text == "hello"
@@ -289,7 +289,7 @@ def test_a_body_without_end_is_read_up_to_its_bound(fault: str, place: str, monk
 
 @pytest.mark.slow
 def test_a_small_body_that_unpacks_to_a_large_one_is_unpacked_up_to_its_bound() -> None:
-    fault = bomb(megabytes=_bodies.MAX_BODY_BYTES * 20 >> 20)  # before the measurement: making it takes memory too
+    fault = bomb(megabytes=bodies.MAX_BODY_BYTES * 20 >> 20)  # before the measurement: making it takes memory too
     with FakeOpenAI(script=[fault, None]) as server:
 
         async def work(engine: OpenAI) -> tuple[str, int]:
@@ -301,7 +301,7 @@ def test_a_small_body_that_unpacks_to_a_large_one_is_unpacked_up_to_its_bound() 
 
         text, peak = using(server, work)
     assert text == "hello"
-    assert peak < 3 * _bodies.MAX_BODY_BYTES
+    assert peak < 3 * bodies.MAX_BODY_BYTES
 
 
 def test_a_long_answer_in_gzip_is_read_whole() -> None:

@@ -26,7 +26,7 @@ from harness.api import (
     Turn,
     derive_seed,
 )
-from harness.runtime.players import PolicyPlayer
+from harness.runtime.policy_players import PolicyPlayer
 from harness.runtime.steps import Drive, drive
 from harness.storage.plugin_errors import describe
 

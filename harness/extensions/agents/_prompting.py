@@ -1,0 +1,110 @@
+"""How a command-line agent is asked, from the fields of the engine `agent` that say it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from harness.api.errors import SetupError
+
+if TYPE_CHECKING:
+    from harness.extensions.agents.agent import Agent
+
+_OURS = ("continue_command", "reply", "home", "confine", "readable")
+"""Fields of the engine that only command-line agents have."""
+_OTHERS = ("args", "history")
+"""Fields that they have not."""
+_MAX_PATH = 4_096
+"""Characters of a path: a longer word is a script."""
+
+
+class Prompting(NamedTuple):
+    """How a command-line agent is asked.
+
+    Attributes:
+        command: what is run in the first turn of a conversation, or in each.
+        later: what is run in later turns, where the agent itself remembers the conversation; else empty.
+        reply: where the reply is (`_prompt_reply.read_text`).
+        home: what each seat's home has at first (`home_files`); None: the program has the person's home, unless its
+            model is the run's or it is confined.
+        confined: whether it runs confined.
+        readable: files and folders that a confined program may read beside the system and its own installation.
+    """
+
+    command: Sequence[str]
+    later: Sequence[str]
+    reply: str
+    home: str | Mapping[str, Any] | None
+    confined: bool
+    readable: Sequence[Path]
+
+    def files(self) -> dict[str, str]:
+        """Path in the home → content. Raises `SetupError`."""
+        from harness.extensions.agents._seat_folders import home_files
+
+        return home_files(self.home or {})
+
+    def check(self) -> None:
+        """Raise `SetupError` for a program, a file or a protection that is not here."""
+        from harness.extensions.agents._agent_process import check_program
+
+        for words in filter(None, (self.command, self.later)):
+            check_program(words[0])
+        self.files()
+        for path in self.readable:
+            if not path.exists():
+                raise SetupError(f"readable: there is no file or folder {path}", at=("readable",))
+        if self.confined:
+            from harness.extensions.sandbox.whole_programs import require
+
+            require()
+
+
+def prompting(engine: Agent, command: Sequence[str], later: Sequence[str]) -> Prompting | None:
+    """What the engine's fields say, with its commands in words; None if it is no command-line agent.
+
+    Raises:
+        SetupError: fields that do not fit together.
+    """
+    if engine.interface != "prompt":
+        for name in _different(engine, _OURS):
+            hint = "Add interface=prompt, if the command is started for each turn, gets a prompt and prints its reply."
+            value = json.dumps(getattr(engine, name), default=str)
+            raise SetupError(f"{name}={value:.100} is for command-line agents", hint=hint, at=(name,))
+        return None
+    from harness.extensions.agents._prompt_reply import check_reply
+
+    if not command:
+        hint = 'Write command="codex exec -", interface=prompt.'
+        raise SetupError("interface=prompt needs command=, the agent that is started in each turn", hint=hint)
+    for name in _different(engine, _OTHERS):
+        hint = "Write it into the command, which gets the whole conversation unless there is a continue_command."
+        raise SetupError(f"interface=prompt takes no {name}=", hint=hint, at=(name,))
+    check_reply(engine.reply)
+    if engine.readable and not engine.confine:
+        raise SetupError("readable= says what a confined program may read: it needs confine=true", at=("readable",))
+    readable = [Path(path).expanduser().absolute() for path in engine.readable]
+    command, later = _found(command), _found(later)
+    named = [Path(word) for word in (*command, *later) if word.startswith("/") and len(word) < _MAX_PATH]
+    readable += [path for path in named if path.is_file()]
+    return Prompting(command, later, engine.reply, engine.home, engine.confine, readable)
+
+
+def _different(engine: Agent, names: Sequence[str]) -> list[str]:
+    """The fields among `names` that are not as they are by default."""
+    made = {one.name: one.default_factory for one in fields(engine)}
+    usual = {name: make() if callable(make := made[name]) else getattr(type(engine), name) for name in names}
+    return [name for name in names if getattr(engine, name) != usual[name]]
+
+
+def _found(words: Sequence[str]) -> list[str]:
+    """The words of a command that runs in another folder: those that name files from here are whole paths."""
+
+    def is_file(word: str, i: int) -> bool:
+        named = "/" in word or (i > 0 and Path(word[-20:]).suffix)
+        return bool(named) and len(word) < _MAX_PATH and not word.startswith("/") and Path(word).is_file()
+
+    return [str(Path(word).absolute()) if is_file(word, i) else word for i, word in enumerate(words)]

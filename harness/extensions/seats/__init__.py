@@ -1,0 +1,1 @@
+"""Seats that act by themselves: whoever plays one reads its turns and acts through tools."""

@@ -1,0 +1,211 @@
+"""A seat as an MCP server, used by the official client: with the stateless protocol and with sessions."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from harness.api import Reply, Request, Thread
+from harness.extensions.games.legal import LegalAction
+from harness.extensions.networks.calls import Calls
+from harness.extensions.seats.board import OpenSeat
+from harness.extensions.seats.listener import SeatListener
+from harness.extensions.seats.mcp_server import WAIT
+from harness.replies import Labelled
+from tests.core.replies.every_form import VERBS
+
+FORM = Labelled(("WAIT", "GRAB"))
+MODES = ("2026-07-28", "legacy", "auto")
+
+
+@asynccontextmanager
+async def client(url: str, secret: str, mode: str = "auto", **options: Any) -> AsyncIterator[Client]:
+    """A client that shows a secret."""
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {secret}"}, timeout=60) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode, **options) as one,
+    ):
+        yield one
+
+
+def run(work: Callable[[SeatListener], Awaitable[None]]) -> None:
+    """Do something with a listener."""
+
+    async def inside() -> None:
+        listener = SeatListener()
+        await listener.start()
+        try:
+            await asyncio.wait_for(work(listener), 30)
+        finally:
+            await listener.close()
+
+    asyncio.run(inside())
+
+
+def request(thread: Thread, form: Reply = FORM, turn: int = 0) -> Request:
+    return Request(f"toy/1/0/Ann/{turn}/0", thread, {}, 7, reply=form)
+
+
+def said(*texts: str, thread: Thread | None = None) -> Thread:
+    thread = thread or Thread()
+    for text in texts:
+        thread.add("user", text)
+    return thread
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_client_waits_acts_and_hears_the_end(mode: str) -> None:
+    async def work(listener: SeatListener) -> None:
+        seat = OpenSeat("toy/Ann")
+        url = await listener.open(seat)
+        async with client(url, seat.secret, mode) as one:
+            assert mode == MODES[0] or "not yet" in one.instructions
+            listing = asyncio.create_task(one.list_tools())  # many clients list tools once: it waits for the first turn
+            asked = asyncio.create_task(seat.ask(request(said("rules", "first"))))
+            assert [tool.name for tool in (await listing).tools] == [WAIT, "reply"]
+            state = await one.call_tool(WAIT, {})
+            facts = state.structured_content
+            assert (facts["status"], facts["turn"], facts["agent"], facts["episode"]) == ("turn", 1, "Ann", "toy/1/0")
+            assert state.content[0].text == facts["text"] == "rules\n\nfirst" and facts["tools"] == ["reply"]
+            assert 'action: one of "WAIT", "GRAB"' in state.content[1].text
+            listed = (await one.list_tools()).tools[1]
+            assert listed.input_schema["properties"]["action"]["enum"] == ["WAIT", "GRAB"]
+            assert (await one.read_resource("seat://context")).contents[0].text == "rules"
+            assert (await one.read_resource("seat://observation")).contents[0].text == "rules\n\nfirst"
+            conversation = json.loads((await one.read_resource("seat://conversation")).contents[0].text)
+            assert [message["content"] for message in conversation] == ["rules", "first"]
+            wrong = await one.call_tool("reply", {"action": "GRAP"})
+            assert wrong.is_error and "Did you mean GRAB?" in wrong.content[0].text
+            for tool, arguments, words in (
+                ("replay", {}, "Did you mean reply?"),
+                ("reply", {"move": 1}, "it takes action"),
+                ("reply", {"action": "GRAB", "turn": 2}, "turn 2 is not open"),
+                ("reply", {"action": "GRAB", "turn": "x"}, "no number of a turn"),
+                (WAIT, {"second": 3}, "it takes seconds"),
+                (WAIT, {"seconds": "x"}, "no number of seconds"),
+            ):
+                refused = await one.call_tool(tool, arguments)
+                assert refused.is_error and words in refused.content[0].text, refused.content
+            done = await one.call_tool("reply", {"action": "GRAB", "turn": 1})
+            assert not done.is_error and done.structured_content["turn_is_over"]
+            assert (await asked).text == "ACTION: GRAB"
+            late = await one.call_tool("reply", {"action": "WAIT"})
+            assert late.is_error and "turn 1 is over, you have made your move; nothing was done" in late.content[0].text
+            early = await one.call_tool(WAIT, {"seconds": 0})
+            assert early.structured_content["status"] == "wait" and "Not yet" in early.content[0].text
+            seat.end("Ann has eaten.")
+            over = await one.call_tool(WAIT, {})
+            assert over.structured_content["status"] == "over" and "Ann has eaten." in over.content[0].text
+
+    run(work)
+
+
+@pytest.mark.parametrize("mode", MODES[:2])
+def test_clients_hear_that_the_tools_have_changed(mode: str) -> None:
+    async def work(listener: SeatListener) -> None:
+        seat, thread, heard = OpenSeat("toy/Ann"), said("first"), asyncio.Event()
+
+        async def hear(message: Any) -> None:
+            if type(message).__name__ == "ToolListChangedNotification":
+                heard.set()
+
+        async def listen(one: Client) -> None:
+            async with one.listen(tools_list_changed=True) as events:
+                listening.set()
+                async for _ in events:
+                    heard.set()
+
+        url, listening = await listener.open(seat), asyncio.Event()
+        asked = asyncio.create_task(seat.ask(request(thread)))
+        async with client(url, seat.secret, mode, message_handler=hear) as one:
+            task = asyncio.create_task(listen(one)) if mode != "legacy" else None
+            if task is not None:
+                await listening.wait()
+            await one.call_tool(WAIT, {})
+            heard.clear()
+            await one.call_tool("reply", {"action": "WAIT"})
+            thread.add("assistant", (await asked).text)
+            asked = asyncio.create_task(seat.ask(request(said("next", thread=thread), Calls(VERBS), 1)))
+            await heard.wait()
+            tools = {tool.name: tool for tool in (await one.list_tools()).tools}
+            assert {WAIT, "send_message", "submit_result", "end_turn"} <= tools.keys()
+            await one.call_tool(WAIT, {})
+            assert "noted" in (await one.call_tool("submit_result", {"answer": "7"})).content[0].text
+            assert (await one.call_tool("end_turn", {})).structured_content["turn_is_over"]
+            assert "7" in (await asked).text
+            if task is not None:
+                task.cancel()
+
+    run(work)
+
+
+def test_a_seat_needs_its_own_secret_and_no_other_seat_is_disturbed() -> None:
+    async def work(listener: SeatListener) -> None:
+        ann, bob = OpenSeat("toy/Ann"), OpenSeat("toy/Bob")
+        first, second = await listener.open(ann), await listener.open(bob)
+        asked = asyncio.create_task(ann.ask(request(said("first"))))
+        async with httpx2.AsyncClient() as http:
+            for url, secret, status in ((first, bob.secret, 401), (first, "x", 401), (f"{second}x", bob.secret, 404)):
+                refused = await http.post(url, json={}, headers={"Authorization": f"Bearer {secret}"})
+                assert refused.status_code == status and refused.json()["error"]
+            headers = {"Authorization": f"Bearer {ann.secret}", "Accept": "application/json, text/event-stream"}
+            assert (await http.post(first, content=b"{", headers=headers)).status_code == 400
+            large = await http.post(first, content=b" " * 5_000_000, headers=headers)
+            assert large.status_code == 413
+            outside = await http.post(first, json={}, headers={**headers, "Host": "example.org"})
+            assert outside.status_code == 421
+        async with client(first, ann.secret) as one:
+            await one.call_tool(WAIT, {})
+            await one.call_tool("reply", {"action": "GRAB"})
+        assert (await asked).text == "ACTION: GRAB"
+        await listener.shut(bob)
+        async with httpx2.AsyncClient() as http:
+            gone = await http.post(second, json={}, headers={"Authorization": f"Bearer {bob.secret}"})
+            assert gone.status_code == 404 and "its episode is over" in gone.json()["error"]
+
+    run(work)
+
+
+def test_a_client_that_vanishes_loses_nothing_and_a_second_one_takes_over() -> None:
+    async def work(listener: SeatListener) -> None:
+        seat = OpenSeat("toy/Ann")
+        url = await listener.open(seat)
+        async with client(url, seat.secret, "legacy") as first, client(url, seat.secret, "legacy") as second:
+            waiting = asyncio.create_task(first.call_tool(WAIT, {}))
+            while seat._waiting is None:
+                await asyncio.sleep(0)
+            other = asyncio.create_task(second.call_tool(WAIT, {}))
+            replaced = await waiting
+            assert replaced.is_error and "Another client" in replaced.content[0].text
+            asked = asyncio.create_task(seat.ask(request(said("first"))))
+            assert (await other).structured_content["status"] == "turn"
+            refused = await first.call_tool("reply", {"action": "WAIT"})
+            assert refused.is_error and "another client has read this turn" in refused.content[0].text
+        async with client(url, seat.secret) as third:
+            assert (await third.call_tool(WAIT, {})).structured_content["text"] == "first"
+            await third.call_tool("reply", {"action": "GRAB"})
+        assert (await asked).text == "ACTION: GRAB"
+
+    run(work)
+
+
+def test_many_legal_moves_are_listed_and_the_nearest_named() -> None:
+    async def work(listener: SeatListener) -> None:
+        seat = OpenSeat("toy/Ann")
+        moves = LegalAction(tuple(f"move {i} to {j}" for i in range(30) for j in range(30)))
+        asked = asyncio.create_task(seat.ask(request(said("first"), moves)))
+        async with client(await listener.open(seat), seat.secret) as one:
+            state = await one.call_tool(WAIT, {})
+            assert len(state.content[1].text) < 1_000 and "(900 in all)" in state.content[1].text
+            wrong = await one.call_tool("reply", {"action": "move 30 to 1"})
+            assert wrong.is_error and "Did you mean move 3 to 1" in wrong.content[0].text
+            await one.call_tool("reply", {"action": "move 3 to 1"})
+        assert (await asked).text == "ACTION: move 3 to 1"
+
+    run(work)
