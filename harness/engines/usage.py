@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from harness.api import Completion, Engine
 from harness.api.errors import BudgetSpentError, SetupError
+
+if TYPE_CHECKING:
+    from harness.api import InnerUsage
 
 MAX_BUDGET = 10**18 - 1
 
@@ -60,6 +64,14 @@ def billed(call: Completion, in_batch: bool = False) -> dict[str, float]:
     return {**counts, **({f"batch_{kind}": count for kind, count in counts.items()} if in_batch else {})}
 
 
+def billed_inner(used: InnerUsage) -> dict[str, float]:
+    """The same of a turn's inner calls. Where some say what they cost, the others are uncounted."""
+    if used.cost is not None:
+        return {"usd": used.cost, "uncounted": max(0, used.calls - used.failed - used.priced)}
+    tokens = {"input": used.input_tokens, "cached": used.cached_tokens, "output": used.output_tokens}
+    return {**tokens, "uncounted": used.uncounted}
+
+
 @dataclass(frozen=True)
 class Spent:
     """Calls, tokens and seconds that were used of a budget."""
@@ -80,13 +92,13 @@ class Usage:
         bounded: whether `take` has to be asked before each call.
         write: journals [calls, tokens] and returns when that outlives this process; may raise `StorageError`.
         answers, output_tokens, turns: what this process was answered, and the turns of models that it has recorded;
-            for progress only.
+            `inner_calls`: how many of the answers were to calls of agents' programs; for progress only.
         exhausted: why it is used up, where another process keeps the count and has said so.
     """
 
     def __init__(self, calls: int = 0, tokens: int = 0) -> None:
         self.calls, self.tokens = calls, tokens
-        self.answers = self.output_tokens = self.turns = 0
+        self.answers = self.output_tokens = self.turns = self.inner_calls = 0
         self.budget, self.bounded = Budget(), False
         self._journaled = (calls, tokens)
         self.write: Callable[[list[int]], None] | None = None

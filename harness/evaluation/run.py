@@ -93,13 +93,16 @@ class Run:
 
             entries = [priced(entry, self.prices) for entry in entries]
         tables = list[Table]()
+        counted = any({*counts} - {"uncounted"} for score in self.scores for counts in score.usage.values())
+        if counted:
+            from harness.tables import spent
+
+            entries = spent.beside_calls(entries, self.scores)
         if entries:
             shown = self.headline.withheld(self.scores)
             tables = [build(table, shown, self.metrics) for table in entries]
             tables = self.headline.explained(entries, tables, self.scores)
-        if any({*counts} - {"uncounted"} for score in self.scores for counts in score.usage.values()):
-            from harness.tables import spent
-
+        if counted:
             tables += filter(None, [spent.table(self.scores, self.prices)])
         further = (*of_run(self.meta), *filter(None, [self.unfinished]))
         return [replace(table, notes=(*table.notes, *further)) for table in tables]

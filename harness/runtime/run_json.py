@@ -134,6 +134,7 @@ def describe(
         "extensions": _extensions(plan),
         "git": commit(plan.project.root),
         "engine_args": {name: without_secrets(engine.describe()) for name, engine in plan.engines.items()},
+        **({"inner": dict(plan.inner)} if plan.inner else {}),
         "command": list(map(without_secrets, sys.argv)),
         "versions": {
             "harness": __version__,

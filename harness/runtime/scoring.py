@@ -16,7 +16,7 @@ from harness.api import Case, CorpusMetric, Engine, Episode, Metric, RatioMetric
 from harness.api.errors import SetupError
 from harness.config.permissions import confined
 from harness.config.plan import Condition, Plan
-from harness.engines.usage import billed
+from harness.engines.usage import billed, billed_inner
 from harness.runtime.players import LIMITED
 from harness.storage.error_log import ErrorLog
 from harness.tables import CorpusRecord, EpisodeScore, Number
@@ -134,16 +134,35 @@ def turns_of(episode: Episode, condition: Condition, case: Case) -> dict[str, di
 
 
 def usage_of(
-    episode: Episode, condition: Condition, case: Case, engines: Mapping[str, Engine]
+    episode: Episode,
+    condition: Condition,
+    case: Case,
+    engines: Mapping[str, Engine],
+    inner: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, dict[str, float]]:
-    """`EpisodeScore.usage`. `engines`: name of a model in the spec → what answers for it."""
+    """`EpisodeScore.usage`.
+
+    Args:
+        engines: name of a model in the spec → what answers for it.
+        inner: as in `Plan`. A program's inner calls are billed, and not its replies.
+    """
     usage: dict[str, Counter[str]] = {}  # counts may be USD
+
+    def of(name: str) -> tuple[Counter[str], bool]:
+        engine = engines.get(name)
+        model, in_batch = (name, False) if engine is None else (engine.model, engine.collects)
+        return usage.setdefault(model, Counter()), in_batch
+
     for move in episode.moves() if engines else ():
+        name = condition.group_of(case, move.agent).model or "model"
+        if move.inner_calls is not None and name in inner:
+            counts, _ = of(inner[name])
+            counts.update(billed_inner(move.inner_calls))
+            counts.update({"replies": len(move.calls), "inner_calls": move.inner_calls.calls})
+            continue
         for call in move.calls:
-            name = condition.group_of(case, move.agent).model or "model"
-            engine = engines.get(name)
-            model, in_batch = (name, False) if engine is None else (engine.model, engine.collects)
-            usage.setdefault(model, Counter()).update(billed(call, in_batch))
+            counts, in_batch = of(name)
+            counts.update(billed(call, in_batch))
     return {model: {kind: count for kind, count in counts.items() if count} for model, counts in usage.items()}
 
 

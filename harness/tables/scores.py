@@ -55,7 +55,8 @@ class EpisodeScore:
         usage: model, by its own name → what its replies are billed by: tokens of "input", the "cached" ones among them,
             and of "output", and how many of each were those of batches ("batch_input", …); "usd", what replies say
             themselves that they cost, and their tokens then do not count; "uncounted", how many replies say neither.
-            Only models that replied.
+            Only models that replied. One that answered the calls of agents' programs also has "inner_calls", how many,
+            and "replies", those of the programs meanwhile.
         withheld: the metric whose number is not shown although there is one (`without`); no part of the file.
     """
 

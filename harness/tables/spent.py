@@ -1,16 +1,19 @@
-"""The table "Cost": what the calls of a run have used and cost, a row a model, by `EpisodeScore.usage`."""
+"""What the calls of a run have used and cost: the table "Cost", a row a model, and columns of inner calls."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from .cost import Prices, spending_notes, spent_by_model, usd_cell, usd_digits, usd_of
 from .scores import EpisodeScore
+from .spec import TableSpec
 from .table import Cell, Column, Row, Table
 
-TITLE = "Cost"
-_COUNTS = ("episodes", "input", "cached", "output", "uncounted")
+TITLE, TITLE_UNPRICED = "Cost", "Inner calls"
+_COUNTS = ("episodes", "replies", "inner_calls", "input", "cached", "output", "uncounted")
 _NAMES = {
+    "inner_calls": "inner calls",
     "input": "input tokens",
     "cached": "of these cached",
     "output": "output tokens",
@@ -21,25 +24,43 @@ _NAMES = {
 
 
 def table(scores: Sequence[EpisodeScore], prices: Prices) -> Table | None:
-    """What each model of a run used and cost in all, a row a model; None where no cost is known.
+    """What each model of a run used and cost in all, a row a model; None where no cost is known, and no model answered
+    the calls of agents' programs (`inner_calls`, beside the programs' `replies`).
 
     A model of which nothing is known has no USD, never 0; one of which a part is known has that as a lower bound.
     """
     counted = spent_by_model(scores)
     usd = {model: usd_of(counts, prices.get(model)) for model, counts in counted.items()}
     known = {model: amount for model, amount in usd.items() if amount is not None}
-    if not known:
+    if not known and not any("inner_calls" in counts for counts in counted.values()):
         return None
     kinds = [kind for kind in _COUNTS if any(counts.get(kind) for counts in counted.values())]
+    paid = ["usd", "usd_episode"] if known else []
     rows = []
     for model, counts in counted.items():
         amount, n = usd[model], int(counts["episodes"])
         cells = [Cell(counts.get(kind, 0), n=n) for kind in kinds]
-        cells += [usd_cell(amount, n), usd_cell(amount, n, n)]
+        cells += [usd_cell(amount, n), usd_cell(amount, n, n)] if known else []
         rows.append(Row({"model": model}, (model,), tuple(cells)))
-    paid = [(amount.value, amount.value / counted[model]["episodes"]) for model, amount in known.items()]
-    least = [min((pair[i] for pair in paid if pair[i]), default=1.0) for i in (0, 1)]
-    columns = [Column({"statistic": kind}, (_NAMES.get(kind, kind),), kind) for kind in (*kinds, "usd", "usd_episode")]
-    digits = dict.fromkeys(kinds, 0) | {"usd": usd_digits(least[0]), "usd_episode": usd_digits(least[1])}
-    notes = tuple(spending_notes(scores, prices))
-    return Table(TITLE, ("model",), ("statistic",), tuple(columns), tuple(rows), ("Model",), digits=digits, notes=notes)
+    sums = [(amount.value, amount.value / counted[model]["episodes"]) for model, amount in known.items()]
+    least = [min((pair[i] for pair in sums if pair[i]), default=1.0) for i in (0, 1)]
+    columns = [Column({"statistic": kind}, (_NAMES.get(kind, kind),), kind) for kind in (*kinds, *paid)]
+    digits = dict.fromkeys(kinds, 0) | dict(zip(paid, map(usd_digits, least), strict=False))
+    notes = tuple(spending_notes(scores, prices)) if known else ()
+    title = TITLE if known else TITLE_UNPRICED
+    return Table(title, ("model",), ("statistic",), tuple(columns), tuple(rows), ("Model",), digits=digits, notes=notes)
+
+
+def beside_calls(entries: Iterable[TableSpec], scores: Iterable[EpisodeScore]) -> list[TableSpec]:
+    """The tables; where some have a column of `calls` and episodes have inner calls, with one of these behind it."""
+    if not any(score.numbers.get("inner_calls") for score in scores):
+        return [*entries]
+    return [_beside(entry) for entry in entries]
+
+
+def _beside(entry: TableSpec) -> TableSpec:
+    cells = entry.cells
+    if entry.kind is not None or "calls" not in cells or len(cells) < 2 or "inner_calls" in cells:
+        return entry
+    at = cells.index("calls") + 1
+    return replace(entry, cells=(*cells[:at], "inner_calls", *cells[at:]))
