@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field
-from typing import Any
 
-from harness.api import CallsModels, Completion, Engine, InnerRequest, Request, TurnId, plugin
+from harness.api import CallsModels, Completion, Engine, Facts, InnerRequest, Request, TurnId, plugin
 from harness.api.inner_calls import InnerDoor
 
-Ask = Callable[[str], Awaitable[Completion]]
+Ask = Callable[..., Awaitable[Completion]]
+"""Asks a text, or `messages`, with `tools`."""
 Program = Callable[[Ask, Request], Awaitable[str]]
 
 
@@ -44,7 +44,8 @@ class Programs(CallsModels):
         turn = TurnId.of(request.id)
         seat = self.door.seat(turn.episode, turn.agent)
 
-        async def ask(text: str, **more: Any) -> Completion:
-            return await seat.complete(InnerRequest("chat", "any", [{"role": "user", "content": text}], **more))
+        async def ask(text: str, messages: Sequence[Facts] = (), tools: Sequence[Facts] = ()) -> Completion:
+            asked = messages or [{"role": "user", "content": text}]
+            return await seat.complete(InnerRequest("chat", "any", asked, tools=tools))
 
         return Completion(await self.program(ask, request), input_tokens=999, cost=7.0)

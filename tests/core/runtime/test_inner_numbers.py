@@ -63,7 +63,9 @@ def test_inner_calls_are_numbers_of_their_own_and_stand_beside_replies(tmp_path:
     assert " inner calls |" in (tmp_path / "run" / "tables.md").read_text()
     assert {row["metric"] for row in run.rows} >= {"inner_calls", "inner_input_tokens"}
     loaded = harness.load_run(tmp_path / "run")
-    assert loaded.tables == run.tables and loaded.meta["inner"] == {"model": "model.inner"}
+    assert loaded.tables == run.tables and loaded.meta["inner"] == {
+        "model": {"engine": "model.inner", "model": "small"}
+    }
     assert rescored(tmp_path / "run").scores == run.scores
 
 
@@ -128,3 +130,37 @@ def test_progress_tells_turns_from_inner_calls(tmp_path: Path, caplog: pytest.Lo
     line = Heartbeat("toy", {}, 9, usage, lambda: 0.0).counts
     usage.calls, usage.answers, usage.turns, usage.inner_calls = 31, 30, 4, 30
     assert line() == "4 turns, 30 inner calls answered"
+
+
+async def talks(ask: Ask, request: Request) -> str:
+    """Two rounds of a conversation that grows, with a tool."""
+    first = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "one"}]
+    tools = [{"name": "look", "description": "", "parameters": {}}]
+    seen = await ask("one", messages=first, tools=tools)
+    await ask("", messages=[*first, {"role": "assistant", "content": seen.text}, {"role": "user", "content": "two"}])
+    return "42"
+
+
+def test_rows_have_inner_calls_apart_from_replies(tmp_path: Path) -> None:
+    run = played(tmp_path / "run", talks, said, PRICED)
+    rows = [*run.inner_calls()]
+    assert len(rows) == 6 and {row["model"] for row in rows} == {"small"}
+    assert [(row["number"], row["earlier_messages"], len(row["prompt"])) for row in rows[:2]] == [(0, 0, 2), (1, 2, 2)]
+    assert rows[0]["reply"] == "answer to one" and rows[0]["tools"][0]["name"] == "look"
+    assert rows[0]["cost"] == pytest.approx(0.03)
+    turn, episode = next(run.turns()), next(run.episodes())
+    assert (turn["calls"], turn["inner_calls"], turn["inner_output_tokens"]) == (1, 2, 4)
+    assert (turn["cost"], turn["cost_is_whole"]) == (pytest.approx(0.06), True)
+    assert (episode["inner_calls"], episode["cost"]) == (2, pytest.approx(0.06))
+    assert {agent: known["usd"] for agent, known in episode["costs"].items()} == {turn["agent"]: pytest.approx(0.06)}
+    assert len(run.to_pandas("inner_calls")) == 6
+    assert set(run.to_pandas("turns").columns) >= {"inner_calls", "inner_failed"}
+
+
+def test_a_run_without_inner_calls_has_no_rows_of_them(tmp_path: Path) -> None:
+    loaded = spec.load("arithmetic", builtin(), ["matrix.terms=[2]"], limit=1)
+    run = execute(
+        resolve.plan(loaded, builtin(), Mock(model="m", function=said)), Options(output_path=tmp_path / "run")
+    )
+    assert not [*run.inner_calls()] and not any("inner" in name for name in next(run.turns()))
+    assert next(run.turns())["cost"] is None and next(run.turns())["cost_is_whole"] is None
