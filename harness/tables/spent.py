@@ -63,4 +63,5 @@ def _beside(entry: TableSpec) -> TableSpec:
     if entry.kind is not None or "calls" not in cells or len(cells) < 2 or "inner_calls" in cells:
         return entry
     at = cells.index("calls") + 1
-    return replace(entry, cells=(*cells[:at], "inner_calls", *cells[at:]))
+    labels = {"inner_calls": _NAMES["inner_calls"], **entry.labels}
+    return replace(entry, cells=(*cells[:at], "inner_calls", *cells[at:]), labels=labels)

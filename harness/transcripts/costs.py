@@ -45,7 +45,7 @@ def of_moves(moves: Iterable[Move], seat_prices: Mapping[str, SeatPrice]) -> Usd
 
 
 class SeatPrices:
-    """The seat_prices of a run's agents, by its record and the prices that are known now.
+    """What the seats of a run are billed at, by its record and the prices that are known now.
 
     Raises:
         SetupError: the user's own prices are none.
