@@ -67,6 +67,7 @@ def connect(run: Episodes) -> Callable[[], Awaitable[None]]:
     async def write(line: Line, name: str | None) -> None:
         if usage := run.usage.unjournaled():
             line["asked"] = usage
+        run.usage.inner_calls += name is not None
         if name is not None and run.pending:
             line["engine"] = [name, run.gates[name].answered]
         run.record(line)
@@ -475,6 +476,11 @@ class _Turn:
     def _answered(self, answer: Completion) -> None:
         self.failed_last = None
         self.answers.append(answer)
+        self.usage = replace(self.usage, priced=self.usage.priced + (answer.cost is not None))
+        self._paid(answer)
+
+    def _paid(self, answer: Completion) -> None:
+        silent = answer.cost is None and None in (answer.input_tokens, answer.output_tokens)
         cost = self.usage.cost if answer.cost is None else (self.usage.cost or 0.0) + answer.cost
         self.usage = replace(
             self.usage,
@@ -482,6 +488,7 @@ class _Turn:
             output_tokens=self.usage.output_tokens + (answer.output_tokens or 0),
             cached_tokens=self.usage.cached_tokens + (answer.cached_tokens or 0),
             cost=cost,
+            uncounted=self.usage.uncounted + silent,
         )
 
     async def close(self) -> None:
@@ -500,6 +507,9 @@ class _Turn:
         left = [line for queue in self._unused.values() for line in queue]
         if left:
             numbers = {line["n"] for line in left}
+            for line in left:
+                if "call" in line:
+                    self._paid(completion_of(line["call"]))
             self.usage = replace(self.usage, dropped=len(numbers))
             own = self.seat.lines[self.id.index, self.id.attempt]
             own[:] = [line for line in own if line["n"] not in numbers]
