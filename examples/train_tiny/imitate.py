@@ -1,69 +1,51 @@
-"""Imitation: scripted policies play the training cases, and the decoder learns to write what they do."""
+"""Imitation: scripted policies play the training cases, and the decoder learns to write what they did."""
 
 from __future__ import annotations
 
-import functools
+import json
 import random
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 from model import Decoder, Words
+from tasks import project, teachers
 
-from harness.api import Place, Policy, Turn
-from harness.config.building import make, parts_of
-from harness.extensions.training import PendingTurn, TrainingEnv
+import harness
+from harness.extensions.exports import export
 
 Example = tuple[str, str]
 """A prompt's last message, and the reply."""
 
 
-def scripted(env: TrainingEnv, act: Callable[[PendingTurn], str]) -> Callable[[list[PendingTurn]], list[str]]:
-    """Writes what policies do. `act`: a turn → the expression of the policy that plays it."""
-    at = Place("imitate.py")
-
-    @functools.cache
-    def policy(expression: str) -> Policy:
-        reference = {"use": "expression", "act": expression}
-        made: Policy = make(*parts_of("policies", reference, env.plan.project, lambda *_: at), lambda *_: at)
-        return made
-
-    def reply(turn: PendingTurn) -> str:
-        asked = Turn(turn.agent, turn.turn, turn.observation, turn.reply, turn.context)
-        return turn.reply.written(policy(act(turn)).choose(asked, random.Random(turn.seed)))
-
-    return lambda turns: [reply(turn) for turn in turns]
-
-
-def examples(env: TrainingEnv, teachers: Sequence[str], episodes: int) -> list[Example]:
-    """What scripted policies wrote in about so many episodes; each agent of an episode follows one of them."""
-
-    def drawn(turn: PendingTurn) -> str:
-        return random.Random(f"{turn.episode} {turn.agent}").choice(teachers)
-
-    tasks = env.tasks[:episodes]
-    rollouts = env.batched(scripted(env, drawn), tasks, max(1, episodes // len(tasks)))
-    return [
-        (one.messages[step.message - 1]["content"], one.messages[step.message]["content"])
-        for rollout in rollouts
-        for one in rollout.conversations
-        for step in one.replies
-    ]
+def examples(task: str) -> list[Example]:
+    """What the teachers of a task wrote in its training cases: `harness export RUN --to chat --kind replies`."""
+    spec, agents = teachers(task)
+    with tempfile.TemporaryDirectory() as folder:
+        run = harness.evaluate(spec, project=project(), output_path=Path(folder) / "run")
+        done = export(run, "chat", folder, kind="replies", group=agents)
+        rows = [json.loads(line) for line in done.files[0].read_text("utf-8").splitlines()]
+    return [(row["prompt"][-1]["content"], row["completion"][0]["content"]) for row in rows]
 
 
 def imitate(
-    decoder: Decoder, words: Words, data: list[Example], steps: int, seed: int, batch: int = 128
+    decoder: Decoder, words: Words, data: Sequence[Sequence[Example]], steps: int, seed: int, batch: int = 128
 ) -> list[float]:
-    """Train on the examples. Returns the mean loss of each step, in nats a token."""
+    """Train on the examples of tasks, as many of each task. Returns the mean loss of each step, in nats a token."""
     chance = random.Random(seed)
-    pairs = [(tuple(words.prompt([{"content": asked}])), (*words.encode(reply), words.end)) for asked, reply in data]
+    tasks = [
+        [(tuple(words.prompt([{"content": asked}])), (*words.encode(reply), words.end)) for asked, reply in examples]
+        for examples in data
+    ]
     optimizer = torch.optim.AdamW(decoder.parameters(), lr=3e-3, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min(1, (step + 1) / 20) * (1 - 0.9 * step / steps)
     )
     losses = []
     for _ in range(steps):
-        drawn = Counter(chance.choices(pairs, k=batch))
+        drawn = Counter(chance.choice(pairs) for pairs in chance.choices(tasks, k=batch))
         times = torch.tensor([*drawn.values()])
         logs, _ = decoder.logprobs([prompt for prompt, _ in drawn], [reply for _, reply in drawn])
         loss = -(times * logs.sum(1)).sum() / sum(times * torch.tensor([len(reply) for _, reply in drawn]))

@@ -97,7 +97,6 @@ class Decoder(nn.Module):
         chosen = scores.gather(2, ids.gather(1, at + 1)[..., None])[..., 0]
         return chosen * own, -(scores.exp() * scores).sum(-1) * own
 
-    @torch.no_grad()
     def write(
         self, prompts: Sequence[Sequence[int]], chance: torch.Generator | None, longest: int = 6
     ) -> list[tuple[list[int], list[float]]]:
@@ -105,6 +104,12 @@ class Decoder(nn.Module):
 
         `chance`: draws the tokens at temperature 1; None: the most probable ones.
         """
+        with torch.no_grad():
+            return self._write(prompts, chance, longest)
+
+    def _write(
+        self, prompts: Sequence[Sequence[int]], chance: torch.Generator | None, longest: int
+    ) -> list[tuple[list[int], list[float]]]:
         unique = {tuple(prompt): at for at, prompt in enumerate(dict.fromkeys(map(tuple, prompts)))}
         width = max(map(len, unique))
         pads = torch.tensor([width - len(prompt) for prompt in unique])

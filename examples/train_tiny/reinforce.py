@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from model import Decoder, Words
@@ -130,11 +130,12 @@ def evaluate(
     decoder: Decoder | Callable[[list[PendingTurn]], Sequence[str | Completion | None]],
     words: Words | None,
     env: TrainingEnv,
-    tasks: Iterable[EnvTask],
+    tasks: Sequence[EnvTask],
     group_size: int,
     seed: int | None = 0,
-) -> dict[str, float]:
-    """Means of the spec's metrics. `seed`: of the tokens' draws; None: the most probable ones."""
+) -> dict[str, list[float]]:
+    """The spec's metrics: a number a task, the mean of its samples. `seed`: of the tokens' draws; None: the most
+    probable ones."""
     write: Callable[[list[PendingTurn]], Sequence[str | Completion | None]]
     if isinstance(decoder, Decoder):
         assert words is not None
@@ -144,5 +145,8 @@ def evaluate(
     rollouts = env.batched(write, tasks, group_size)
     if failed := next((one.error for one in rollouts if one.error), None):
         raise RuntimeError(failed)
-    names = rollouts[0].score.numbers
-    return {name: statistics.fmean(one.score.number(name) or 0.0 for one in rollouts) for name in names}
+    groups = [rollouts[at : at + group_size] for at in range(0, len(rollouts), group_size)]
+    return {
+        name: [statistics.fmean(one.score.number(name) or 0.0 for one in group) for group in groups]
+        for name in rollouts[0].score.numbers
+    }

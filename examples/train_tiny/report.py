@@ -14,7 +14,7 @@ TASKS = {"ring": "ring", "maximum": "maximum", "dilemma": "dilemma", "table": "t
 
 
 def interval(numbers: Sequence[float]) -> tuple[float, float]:
-    """The mean, and half of its 95 % t interval over the seeds."""
+    """The mean, and half of its 95 % t interval: over the seeds of training, or over the cases that a script plays."""
     if len(numbers) < 2:
         return numbers[0], float("nan")
     half = float(stats.t.ppf(0.975, len(numbers) - 1)) * statistics.stdev(numbers) / len(numbers) ** 0.5
@@ -23,8 +23,7 @@ def interval(numbers: Sequence[float]) -> tuple[float, float]:
 
 def shown(numbers: Sequence[float]) -> str:
     """`0.71 ± 0.05`."""
-    mean, half = interval(numbers)
-    return f"{mean:.2f} ± {half:.2f}"
+    return "{:.2f} ± {:.2f}".format(*interval(numbers))
 
 
 def _rows(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -35,6 +34,9 @@ def table(results: Mapping[str, Any]) -> str:
     """Scores on held-out cases, the differences between the kinds of reward, transfer and cross-play, in Markdown."""
     seeds, floor, ceiling = results["seeds"], results["floor"], results["ceiling"]
 
+    def mark(of: Mapping[str, Any], kind: str, task: str) -> str:
+        return "{:.2f} ± {:.2f}".format(*of[kind][task]["score"])
+
     def of(pick: Callable[[Any], Any], metric: str = "score") -> list[list[float]]:
         return [[pick(seed)[task][metric] for seed in seeds] for task in TASKS]
 
@@ -42,11 +44,11 @@ def table(results: Mapping[str, Any]) -> str:
         return lambda seed: seed["curves"][kind][-1]["held_out"]
 
     rows = [
-        ["floor: random", *(f"{floor['held_out'][task]['score']:.2f}" for task in TASKS)],
+        ["floor: random", *(mark(floor, "held_out", task) for task in TASKS)],
         ["imitation", *map(shown, of(lambda seed: seed["imitation"]))],
         ["imitation, likeliest tokens", *map(shown, of(lambda seed: seed["greedy"]))],
         *([f"then {NAMES[kind]}", *map(shown, of(last(kind)))] for kind in NAMES),
-        ["ceiling: script", *(f"{ceiling['held_out'][task]['score']:.2f}" for task in TASKS)],
+        ["ceiling: script", *(mark(ceiling, "held_out", task) for task in TASKS)],
     ]
     lines = _rows(["held-out cases", *TASKS], rows)
     pairs = [
@@ -59,9 +61,9 @@ def table(results: Mapping[str, Any]) -> str:
     ]
     lines += ["", *_rows(["differences within seeds", *TASKS], pairs)]
     rows = [
-        [name, f"{floor['transfer'][name]['score']:.2f}"]
+        [name, mark(floor, "transfer", name)]
         + [shown([seed["transfer"][kind][name]["score"] for seed in seeds]) for kind in ("imitation", *NAMES)]
-        + [f"{ceiling['transfer'][name]['score']:.2f}"]
+        + [mark(ceiling, "transfer", name)]
         for name in floor["transfer"]
     ]
     heads = ["floor", "imitation", "team", "agent", "credit", "ceiling"]
@@ -102,7 +104,7 @@ def curves(results: Mapping[str, Any], file: Path) -> None:
             panel.fill_between(x, low, high, color=f"C{at}", alpha=0.15, linewidth=0)
         for marks in ("floor", "ceiling"):
             panel.axhline(
-                results[marks]["held_out"][task]["score"],
+                results[marks]["held_out"][task]["score"][0],
                 color="gray",
                 linestyle=":" if marks == "floor" else "--",
                 linewidth=0.8,

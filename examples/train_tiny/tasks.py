@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+import random
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from harness.api import Place, Policy, Turn
+from harness.config.building import make, parts_of
 from harness.config.plan import case_digest
 from harness.config.project import Project, find
 from harness.extensions.training import EnvTask, PendingTurn, TrainingEnv
 
 HERE = Path(__file__).resolve().parent
 TASKS = ("ring", "maximum", "dilemma", "table")
-TRAINING_SEED, EVALUATION_SEED = 1, 2
+TRAINING_SEED, EVALUATION_SEED = 1, 3
 """Of the generators of cases."""
 TRAINING_CASES = {"ring": 64, "maximum": 64, "dilemma": 8, "table": 16}
 """How many are drawn; of a dilemma, for each partner. Tasks with few different cases keep some for evaluation."""
@@ -68,6 +72,23 @@ def ceiling(task: str, turn: PendingTurn) -> str:
     return _BEST["repeats"] if repeats else "'KEEP'"
 
 
+def scripted(act: Callable[[PendingTurn], str]) -> Callable[[list[PendingTurn]], list[str]]:
+    """Writes what policies do. `act`: a turn → the expression of the policy that plays it."""
+    at = Place("tasks.py")
+
+    @functools.cache
+    def policy(expression: str) -> Policy:
+        reference = {"use": "expression", "act": expression}
+        made: Policy = make(*parts_of("policies", reference, project(), lambda *_: at), lambda *_: at)
+        return made
+
+    def reply(turn: PendingTurn) -> str:
+        asked = Turn(turn.agent, turn.turn, turn.observation, turn.reply, turn.context)
+        return turn.reply.written(policy(act(turn)).choose(asked, random.Random(turn.seed)))
+
+    return lambda turns: [reply(turn) for turn in turns]
+
+
 def rewards(task: str, kind: str) -> dict[str, Any]:
     """`rewards:` of a spec: the outcome of the team or of each agent, or the credit of each turn."""
     kinds: dict[str, dict[str, Any]] = {
@@ -119,6 +140,30 @@ def environment(
     return TrainingEnv(
         spec, project=project(), seed=seed, limit=cases, overrides=[f"task.instances={cases}", *overrides]
     )
+
+
+def teachers(task: str) -> tuple[dict[str, Any], list[str]]:
+    """A spec in which scripted policies play the training cases of a task, and the agents that follow them.
+
+    Each agent follows one of `TEACHERS`: the first condition gives them out in their order, each other one further.
+    """
+    with environment(task) as env:
+        agents = list(env.learners(env.tasks[0]))
+    acts, names = TEACHERS[task], [agent.replace("-", "_") for agent in agents]
+    given = [{name: acts[(at + turn) % len(acts)] for at, name in enumerate(names)} for turn in range(len(acts))]
+    groups = {
+        agent: {"policy": {"use": "expression", "act": f"${{teachers.{name}}}"}, "agents": [agent]}
+        for agent, name in zip(agents, names, strict=True)
+    }
+    spec = {
+        "extends": task,
+        "name": f"{task}_teachers",
+        "seed": TRAINING_SEED,
+        "task": {"instances": TRAINING_CASES[task]},
+        "matrix": {"teachers": [{"name": str(at), **acts} for at, acts in enumerate(given)]},
+        "agents": groups,
+    }
+    return spec, agents
 
 
 def held_out(task: str, cases: int = 96, overrides: Iterable[str] = ()) -> tuple[TrainingEnv, list[EnvTask]]:

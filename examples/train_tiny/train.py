@@ -11,23 +11,24 @@ import argparse
 import concurrent.futures
 import json
 import multiprocessing
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from imitate import examples, imitate, scripted
+from imitate import examples, imitate
 from model import Decoder, Words
 from reinforce import evaluate, reinforce, writer
-from report import curves, table
-from tasks import TASKS, TEACHERS, TRANSFER, ceiling, environment, held_out
+from report import curves, interval, table
+from tasks import TASKS, TRANSFER, ceiling, environment, held_out, scripted
 
 from harness.api import Completion
 from harness.extensions.training import PendingTurn
 
 KINDS = ("team", "agent", "credit")
-Numbers = dict[str, dict[str, float]]
+Numbers = dict[str, dict[str, Any]]
 """Task → metric → mean."""
 CASES, TRANSFER_CASES, SAMPLES = 24, 12, 2
 
@@ -39,12 +40,22 @@ class Exam:
         self.parts = {task: (task, *held_out(task)) for task in TASKS}
         self.transfer = {name: (task, *held_out(task, 16, more)) for name, (task, more) in TRANSFER.items()}
 
-    def take(self, player: Any, words: Words | None = None, *, transfer: bool = False, seed: int | None = 0) -> Numbers:
-        """`player`: a decoder, or a function of a task's name and environment that returns one of turns."""
+    def take(
+        self,
+        player: Any,
+        words: Words | None = None,
+        *,
+        transfer: bool = False,
+        seed: int | None = 0,
+        summary: Callable[[list[float]], Any] = statistics.fmean,
+    ) -> Numbers:
+        """`player`: a decoder, or a function of a task's name that returns one of turns. `summary`: of the numbers of
+        all cases."""
         found = {}
         for name, (task, env, tasks) in (self.transfer if transfer else self.parts).items():
-            own = player if isinstance(player, Decoder) else player(task, env)
-            found[name] = evaluate(own, words, env, tasks[: TRANSFER_CASES if transfer else CASES], SAMPLES, seed)
+            own = player if isinstance(player, Decoder) else player(task)
+            metrics = evaluate(own, words, env, tasks[: TRANSFER_CASES if transfer else CASES], SAMPLES, seed)
+            found[name] = {metric: summary(numbers) for metric, numbers in metrics.items()}
         return found
 
 
@@ -52,12 +63,10 @@ def one_seed(seed: int, updates: int, steps: int, every: int, folder: str) -> di
     """Imitation and the three kinds of reinforcement, from nothing."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    exam, data = Exam(), []
+    exam = Exam()
     began = time.process_time()
-    for task in TASKS:
-        with environment(task) as env:
-            data += examples(env, TEACHERS[task], 96)
-    words = Words(text for example in data for text in example)
+    data = [examples(task) for task in TASKS]
+    words = Words(text for task in data for example in task for text in example)
     decoder = Decoder(len(words.pieces))
     losses = imitate(decoder, words, data, steps, seed)
     imitated = {name: one.clone() for name, one in decoder.state_dict().items()}
@@ -72,7 +81,7 @@ def one_seed(seed: int, updates: int, steps: int, every: int, folder: str) -> di
         "greedy": exam.take(decoder, words, seed=None),
         "transfer": {"imitation": exam.take(decoder, words, transfer=True)},
         "curves": {},
-        "weights": {},
+        "examples": dict(zip(TASKS, map(len, data), strict=True)),
         "cpu_s": cpu,
     }
     for kind in KINDS:
@@ -104,7 +113,7 @@ def cross_play(
     exam: Exam, seeds: Sequence[dict[str, Any]], folder: Path
 ) -> dict[str, dict[str, dict[str, list[float]]]]:
     """Every other seat is played by the next seed's decoder: kind of reward → task → metric → a number a pair."""
-    together: dict[str, list[Numbers]] = {kind: [] for kind in KINDS}
+    together: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
     words = [Words([]) for _ in seeds]
     for one, own in zip(words, seeds, strict=True):
         one.pieces += own["words"]
@@ -129,13 +138,15 @@ def cross_play(
 
             together[kind].append(
                 {
-                    task: evaluate(write, None, *exam.parts[task][1:2], exam.parts[task][2][:CASES], SAMPLES)
+                    task: statistics.fmean(
+                        evaluate(write, None, exam.parts[task][1], exam.parts[task][2][:CASES], SAMPLES)["score"]
+                    )
                     for task in ("ring", "maximum", "table")
                 }
             )
     return {
         kind: {
-            task: {"score": [one[task]["score"] for one in all_of]} for task in ("ring", "maximum", "table")
+            task: {"score": [one[task] for one in all_of]} for task in all_of[0]
         }  # one number for each pair of seeds
         for kind, all_of in together.items()
     }
@@ -159,10 +170,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         ]
         exam = Exam()
         floor = {
-            "held_out": exam.take(_always("choice(options)")),
-            "transfer": exam.take(_always("choice(options)"), transfer=True),
+            "held_out": exam.take(_always("choice(options)"), summary=interval),
+            "transfer": exam.take(_always("choice(options)"), transfer=True, summary=interval),
         }
-        best = {"held_out": exam.take(_best), "transfer": exam.take(_best, transfer=True)}
+        best = {
+            "held_out": exam.take(_best, summary=interval),
+            "transfer": exam.take(_best, transfer=True, summary=interval),
+        }
         seeds = [job.result() for job in jobs]
     results = {
         "settings": {name: getattr(asked, name) for name in ("seeds", "updates", "steps", "every")},
@@ -180,11 +194,11 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _always(act: str) -> Callable[..., Any]:
-    return lambda task, env: scripted(env, lambda turn: act)
+    return lambda task: scripted(lambda turn: act)
 
 
-def _best(task: str, env: Any) -> Callable[..., Any]:
-    return scripted(env, lambda turn: ceiling(task, turn))
+def _best(task: str) -> Callable[..., Any]:
+    return scripted(lambda turn: ceiling(task, turn))
 
 
 if __name__ == "__main__":

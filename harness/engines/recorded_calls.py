@@ -85,10 +85,10 @@ class RecordedCalls:
 
     def _note_ids(self, offset: int, line: Mapping[str, Any], last: dict[Any, int]) -> None:
         """Remember which line the ids of this one follow."""
-        calls = _calls(line)
-        if any("prompt_token_ids" in call for call in calls):
+        first = next((call for call in _calls(line) if "prompt_token_ids" in call), None)
+        if first is not None:
             agent = line.get("e"), line.get("s")
-            if SHARED in calls[0] and agent in last:
+            if SHARED in first and agent in last:
                 self._before[len(self._journals) - 1, offset] = last[agent]
             if line.get("k") == "move":
                 last[agent] = offset

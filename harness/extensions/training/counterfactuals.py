@@ -135,7 +135,8 @@ class Counterfactuals:
                 raise RuntimeError("the episode goes otherwise when it is played again")
             for move in own:
                 agent = move.agent
-                self._turns[batch, agent] = agent, counts.get(agent, 0)
+                if move.error is None or move.calls:  # a failed request is in no conversation
+                    self._turns[batch, agent] = agent, counts.get(agent, 0)
                 counts[agent] = counts.get(agent, 0) + 1
                 if self._plays_itself(agent):
                     continue

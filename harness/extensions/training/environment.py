@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -14,7 +14,7 @@ from harness.api.errors import DataError, Place, SpecError, near, raise_all
 from harness.config import resolve
 from harness.config.building import Reference
 from harness.config.permissions import check_execution
-from harness.config.plan import prepare, survey
+from harness.config.plan import case_digest, prepare, survey
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse
 from harness.engines.gate import Gate
@@ -95,6 +95,7 @@ class TrainingEnv:
             prepare(self.plan)
             self.reward_rule: RewardRule = reward_rule(self.plan, sandbox)
         self.tasks: tuple[EnvTask, ...] = tuple(EnvTask(*job) for job in survey(self.plan).episodes)
+        self._tasks = {task.id: task for task in self.tasks}
         refuse_overlap(self.tasks, holdout, project)
         raise_all(lacking(self.plan, [(task.condition, task.case, task.repeat) for task in self.tasks]))
         for engine in self._frozen.values():
@@ -177,9 +178,18 @@ class TrainingEnv:
 
     def task(self, name: str) -> EnvTask:
         """The task with this id. Raises `DataError`."""
-        found = next((task for task in self.tasks if task.id == name), None)
+        found = self._tasks.get(name)
         if found is None:
-            raise DataError(f"there is no task {name!r}", hint=near(name, [task.id for task in self.tasks]))
+            raise DataError(f"there is no task {name!r}", hint=near(name, self._tasks))
+        return found
+
+    def _own(self, task: EnvTask) -> EnvTask:
+        """The task of this environment that a trainer names by one. Raises `DataError` for a task of another one,
+        which no `holdout` was compared with."""
+        found = self.task(task.id)
+        if found is not task and case_digest(found.case) != case_digest(task.case):
+            hint = "Play the tasks of env.tasks."
+            raise DataError(f"the task {task.id!r} has another case in this environment", hint=hint)
         return found
 
     @staticmethod
@@ -213,9 +223,11 @@ class TrainingEnv:
             draw: which draw of opponents from the pool: the samples of a group give the same one. None: a new one.
 
         Raises:
+            DataError: the task is one of another environment.
             TrainerError: the trainer returned something that is no reply.
             EngineFatalError: an engine that plays other agents died.
         """
+        task = self._own(task)
         met = self.meet(task, draw)
         rollout = await self._play(task, generate, sample, met, timeout, decode)
         self.record(rollout)
@@ -284,7 +296,7 @@ class TrainingEnv:
     ) -> list[Rollout]:
         """The same for trainers that write many replies at once: `generate` gets all turns that are pending in all open
         episodes, and returns a reply for each."""
-        left, draw = self._jobs(tasks, group_size), next(self.draws)
+        left, draw = iter(self._jobs(tasks, group_size)), next(self.draws)
         every: list[SteppedRollout] = []
         is_open: list[SteppedRollout] = []
         try:
@@ -311,12 +323,12 @@ class TrainingEnv:
 
     def _jobs(
         self, tasks: Iterable[EnvTask | tuple[EnvTask, int]] | None, group_size: int
-    ) -> Iterator[tuple[EnvTask, int]]:
+    ) -> list[tuple[EnvTask, int]]:
+        jobs: list[tuple[EnvTask, int]] = []
         for one in self.tasks if tasks is None else tasks:
-            if isinstance(one, tuple):
-                yield one
-            else:
-                yield from ((one, sample) for sample in range(group_size))
+            task, samples = (one[0], [one[1]]) if isinstance(one, tuple) else (one, range(group_size))
+            jobs += [(self._own(task), sample) for sample in samples]
+        return jobs
 
     def start(
         self,
@@ -327,7 +339,7 @@ class TrainingEnv:
         draw: int | None = None,
     ) -> SteppedRollout:
         """Begin an episode that is answered step by step. The arguments are those of `rollout`."""
-        return SteppedRollout(self, task, sample, decode, draw)
+        return SteppedRollout(self, self._own(task), sample, decode, draw)
 
     # ------------------------------------------------------------------ engines of other agents
 

@@ -56,6 +56,7 @@ def finish(folder: Path, options: argparse.Namespace) -> Iterator[str]:
     spec = _placed(project.spec(reference), project, folder / module)
     names = agent_names(learn).values()
     texts = {
+        '"__SPEC__"': json.dumps(spec, ensure_ascii=False),
         "__SPEC__": spec,
         '"mas-eval-harness[verifiers]"': f'"mas-eval-harness[verifiers]>={__version__}"',
         '["__LEARN__"]': json.dumps(learn, ensure_ascii=False),

@@ -8,7 +8,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from harness.api.errors import SetupError
+from harness.api import Engine
+from harness.api.errors import DataError, SetupError
 
 from .environment import TrainingEnv
 from .game import SteppedRollout
@@ -123,7 +124,13 @@ def create_app(spec: Any, max_sessions: int = 16, **options: Any) -> FastAPI:
     Args:
         spec: as of `TrainingEnv`, which takes the `options`.
         max_sessions: the most sessions at once.
+
+    Raises `DataError` for an engine among the opponents: it would be shared by sessions, each of which closes its own.
     """
+    given = options.get("opponents") or {}
+    if engines := [name for name, one in given.items() if isinstance(one, Engine)]:
+        hint = "Declare it under models: of the spec; each session then has its own."
+        raise DataError(f"opponents: {engines[0]!r} is an engine, which sessions cannot share", hint=hint)
     OpenEnvEnvironment(spec, **options).close()  # mistakes show now
     return create_fastapi_app(
         lambda: OpenEnvEnvironment(spec, **options),

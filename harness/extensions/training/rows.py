@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.api.errors import DataError
 
@@ -34,7 +35,8 @@ class TokenRow:
         completion_ids: all that follows: replies, and what the agent was shown between them.
         mask: 1 for what the model generated, else 0.
         logprobs: of what it generated, else 0.0.
-        reward: what the agent is paid; None if the episode pays nothing.
+        reward: what the agent is paid; None if the episode pays nothing. The mask is then 0 throughout, so that
+            nothing is learned from it.
     """
 
     prompt_ids: list[int]
@@ -93,20 +95,24 @@ def row_of(rollout: Rollout, agent: str) -> TokenRow:
         raise DataError(f"the replies of {agent} have no token ids", hint="Return them from generate.")
     last = samples[-1]
     first = last.mask.index(True) if any(last.mask) else len(last.mask)
+    paid = rollout.paid(agent)
     return TokenRow(
         last.token_ids[:first],
         last.token_ids[first:],
-        [int(one) for one in last.mask[first:]],
+        [int(one and paid is not None) for one in last.mask[first:]],
         (last.logprobs or [0.0] * len(last.mask))[first:],
-        rollout.paid(agent),
+        paid,
     )
 
 
 async def play_rows(
     env: TrainingEnv, batch: Iterable[Sequence[Mapping[str, str]]], generate: Generate
 ) -> list[TokenRow]:
-    """Play the episodes of a batch's rows side by side, with a coroutine function that writes the replies. Raises as
-    `row_of`."""
+    """Play the episodes of a batch's rows side by side, with a coroutine function that writes the replies.
+
+    All rows have a reward, since trainers take no batch without: where an episode pays nothing, the mean of the same
+    agent's other rows in this task, which leaves their baseline where it is; 0.0 without any. Raises as `row_of`.
+    """
     chosen = named(batch)
     for task, agent, _ in chosen:
         if agent not in env.learners(env.task(task)):
@@ -116,4 +122,13 @@ async def play_rows(
     plays = (env.rollout(env.task(task), generate, sample, draw=draw) for task, sample in samples)
     played = await asyncio.gather(*plays)
     by_key = dict(zip(samples, played, strict=True))
-    return [row_of(by_key[task, sample], agent) for task, agent, sample in chosen]
+    rows = [row_of(by_key[task, sample], agent) for task, agent, sample in chosen]
+    paid: dict[tuple[str, str], list[float]] = {}
+    for (task, agent, _), row in zip(chosen, rows, strict=True):
+        if row.reward is not None:
+            paid.setdefault((task, agent), []).append(row.reward)
+    means = {key: statistics.fmean(rewards) for key, rewards in paid.items()}
+    return [
+        row if row.reward is not None else replace(row, reward=means.get((task, agent), 0.0))
+        for (task, agent, _), row in zip(chosen, rows, strict=True)
+    ]

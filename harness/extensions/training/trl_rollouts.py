@@ -29,7 +29,8 @@ def dataset(env: TrainingEnv, tasks: Sequence[EnvTask] | None = None) -> Any:
 
 
 def reward(completions: Sequence[Any], reward: Sequence[float | None], **fields: Any) -> list[float | None]:
-    """A reward function for `GRPOTrainer`: what the environment has paid; None where the episode failed."""
+    """A reward function for `GRPOTrainer`: what the environment has paid; None where the episode failed, which TRL
+    leaves out of the group's baseline, with an advantage of 0."""
     return list(reward)
 
 
@@ -114,15 +115,18 @@ class TurnTools:
         self._game.answer({turn.agent: reply for turn in self._game.pending})
         return self._shown()
 
-    def get_reward(self) -> float:
-        """What the episode has paid; an agent that has stopped before its end says nothing from there on."""
+    def get_reward(self) -> float | None:
+        """What the episode has paid; an agent that has stopped before its end says nothing from there on.
+
+        None where the episode failed, as for `reward`.
+        """
         if self._game is None:
-            return 0.0
+            return None
         while self._game.pending:
             self._game.answer({turn.agent: "" for turn in self._game.pending})
         rollout = self._game.rollout
         [agent] = self._env.learners(rollout.task)
-        return rollout.paid(agent) or 0.0
+        return rollout.paid(agent)
 
     def _shown(self) -> str:
         assert self._game is not None

@@ -59,7 +59,7 @@ class SpecTasksetConfig(vf.TasksetConfig):
     """Knobs of the spec, `--env.taskset.…`."""
 
     overrides: list[str] = Field(default_factory=list)
-    """`path=value` changes to the spec, as of `harness eval --set`."""
+    """`path=value` changes to the spec, as of `harness eval --set`, after those of the package."""
     limit: int | None = None
     """Cases of each condition."""
     seed: int | None = None
@@ -71,8 +71,10 @@ class SpecTasksetConfig(vf.TasksetConfig):
 
     def games(self) -> TrainingEnv:
         """The spec with these knobs, for trainers. Raises `UserError`."""
-        knobs = {name: getattr(self, name) for name in ("overrides", "limit", "seed", "repeats")}
-        return TrainingEnv(**{**self.arguments, **{name: one for name, one in knobs.items() if one or one == 0}})
+        knobs = {name: getattr(self, name) for name in ("limit", "seed", "repeats")}
+        given = {name: one for name, one in knobs.items() if one is not None}
+        overrides = [*self.arguments.get("overrides", ()), *self.overrides]
+        return TrainingEnv(**{**self.arguments, **given, "overrides": overrides})
 
     @model_validator(mode="after")
     def _check(self) -> Self:

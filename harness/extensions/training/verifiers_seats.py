@@ -134,8 +134,9 @@ class Seats:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for one in self._every:  # in the order in which they began, which is that of the episode's traces
-            await one.stack.__aexit__(kind, error, trace)
+        async with contextlib.AsyncExitStack() as all_of:  # ends each of them, also after one that fails
+            for one in reversed(self._every):  # the first one first: that is the order of the episode's traces
+                all_of.push_async_callback(one.stack.__aexit__, kind, error, trace)
 
     async def generate(
         self, messages: Sequence[dict[str, Any]], tools: tuple[Facts, ...], sampling: Facts, seat: PendingTurn

@@ -176,6 +176,24 @@ def test_other_runs_and_caches_give_ids_to_those_that_ask(tmp_path: Path) -> Non
             assert tokens(call)[1:] == (None, None, None), "it did not ask for them"
 
 
+class Patchy(Numbered):
+    """Some of its answers have no ids."""
+
+    def answer(self, request: Request) -> Completion:
+        answer = super().answer(request)
+        if answer.text == "what?":
+            answer = self.said[request.id] = Completion(answer.text)
+        return answer
+
+
+def test_a_turn_whose_first_call_has_no_ids_gives_back_those_of_the_next(tmp_path: Path) -> None:
+    first, second = Patchy(), Patchy()
+    play(first, tmp_path / "first")
+    play(second, tmp_path / "second", reuse=tmp_path / "first")
+    assert second.said and all(call.token_ids is None for call in second.said.values()), "only these are asked again"
+    assert same(recorded(tmp_path / "second"), first.said)
+
+
 def test_an_answer_without_ids_does_not_stand_for_one_with_them(tmp_path: Path) -> None:
     async def work() -> list[tuple[Completion, int]]:
         answers = []

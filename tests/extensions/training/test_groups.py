@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -77,6 +79,29 @@ NETWORK: dict[str, Any] = {
     "extends": "agentsnet_quick",
     "matrix": {"problem": ["coloring"], "graphs": ["small_world"], "size": [4]},
 }
+
+
+def test_tasks_of_another_environment_are_not_played() -> None:
+    """Else an evaluation's own tasks would be trained on, whatever `holdout` says."""
+    own = {"task.source=seeded"}
+    with (
+        TrainingEnv(NETWORK, limit=1) as evaluation,
+        TrainingEnv(NETWORK, limit=1, seed=7, overrides=own, holdout=[NETWORK]) as env,
+        TrainingEnv(NETWORK, limit=1, seed=7, overrides=own) as again,
+    ):
+        [other] = evaluation.tasks
+        plays: list[Callable[[], Any]] = [
+            lambda: env.rollouts(lambda *_: "0", [other]),
+            lambda: env.rollouts(lambda *_: "0", [(other, 1)]),
+            lambda: env.batched(lambda turns: ["0"] * len(turns), [other]),
+            lambda: asyncio.run(env.rollout(other, lambda *_: "0")),
+            lambda: env.start(other),
+        ]
+        for play in plays:
+            with pytest.raises(DataError, match=r"has another case|there is no task"):
+                play()
+        [rollout] = env.rollouts(lambda *_: "0", again.tasks)
+        assert rollout.task is env.tasks[0]
 
 
 def test_a_training_set_with_an_evaluation_case_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import keyword
 import shutil
 import subprocess
@@ -42,6 +43,20 @@ def test_the_folder_is_called_after_the_spec_where_it_has_no_name(
     monkeypatch.chdir(tmp_path)
     assert invoke(capsys, "new", "environment", "teams/star")[0] == 0
     assert (tmp_path / "star" / "star" / "__init__.py").is_file()
+
+
+@pytest.mark.parametrize("name", ['the "big" one', "back\\slash", '""" and more', 'ends with a "'])
+def test_files_are_whole_whatever_the_spec_is_called(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / f"{name}.yaml").write_text("extends: agentsnet_quick\nlimit: 1\n")
+    code, _, err = invoke(capsys, "new", "environment", f"{name}.yaml", "packed")
+    assert code == 0, err
+    assert tomllib.loads(Path("packed/pyproject.toml").read_text())["project"]["name"] == "packed"
+    module = ast.parse(Path("packed/packed/__init__.py").read_text())
+    [call] = [one for one in ast.walk(module) if isinstance(one, ast.Call)]
+    assert isinstance(call.args[0], ast.Constant) and call.args[0].value == name
 
 
 @pytest.mark.parametrize("inside", [True, False], ids=["in a project", "a file alone"])

@@ -117,6 +117,24 @@ def test_the_move_of_the_reference_has_no_credit(world: str, use: str) -> None:
         assert rollout.rewards.turns and set(rollout.rewards.turns.values()) == {0.0}
 
 
+@pytest.mark.parametrize("use", ["credit", "shaping"])
+def test_turns_are_paid_as_conversations_have_them(use: str) -> None:
+    """A failed request is in no conversation, and pays nothing."""
+
+    def generate(messages: Any, tools: Any, sampling: Any, seat: PendingTurn) -> str | None:
+        return None if seat.seed % 3 == 0 else by_trainer(messages, tools, sampling, seat)
+
+    turn = {"use": use, "by": FIRST, "of": "dpbench/meals"}
+    failed = 0
+    for rollout in rewarded(TABLE, {"turn": turn}, generate):
+        failed += sum(move.error is not None and not move.calls for batch in rollout.episode.batches for move in batch)
+        for agent in rollout.rewards.agents:
+            own = [one for one in rollout.conversations if one.agent == agent]
+            paid = sum(step.reward for one in own for step in one.replies)
+            assert rollout.rewards.total(agent) == pytest.approx(rollout.rewards.agents[agent] + paid)
+    assert failed
+
+
 def course(
     env: TrainingEnv, rollout: Rollout, plan: Plan, of: str, upto: int, without: str | None = None
 ) -> Mapping[str, float]:

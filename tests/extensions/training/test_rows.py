@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from harness.api import Completion
 from harness.api.errors import DataError
-from harness.extensions.training import TrainingEnv
+from harness.extensions.training import PendingTurn, TrainingEnv
 from harness.extensions.training.rows import named, play_rows, prompts
 from tests.docs.test_docs import ROOT, blocks
 
@@ -29,13 +30,31 @@ def test_a_row_names_its_agent_and_its_sample() -> None:
                 named([[{"role": "user", "content": content}]])
 
 
-def test_an_episode_that_failed_has_rows_without_a_reward() -> None:
+def test_nothing_is_learned_from_an_episode_that_failed() -> None:
+    """Where replies cost something, failing would else be the best that a model can do."""
+
+    async def generate(messages: Any, tools: Any, sampling: Any, seat: PendingTurn) -> Completion:
+        if seat.episode.endswith("#1") and seat.index:
+            raise OSError("out of memory")
+        return Completion("0", prompt_token_ids=(1,) * len(messages), token_ids=(1,), logprobs=(-0.5,))
+
+    spec = {"extends": "agentsnet_quick", "rewards": {"length": {"use": "tokens", "kind": "output", "weight": -1}}}
+    with TrainingEnv(spec, limit=1) as env:
+        batch = prompts(env, env.tasks[:1])
+        rows = asyncio.run(play_rows(env, batch * 3, generate))
+        good, failed = rows[: len(batch)], rows[len(batch) : 2 * len(batch)]
+        assert all(row.reward < 0 and any(row.mask) for row in good)
+        assert [row.reward for row in failed] == [row.reward for row in good]
+        assert all(row.completion_ids and not any(row.mask) for row in failed)
+
+
+def test_a_batch_that_failed_has_rows() -> None:
     async def generate(*_: Any) -> str:
         raise OSError("out of memory")
 
     with TrainingEnv("agentsnet_quick", limit=1) as env:
         rows = asyncio.run(play_rows(env, prompts(env, env.tasks[:1]), generate))
-        assert {row.reward for row in rows} == {None} and {sum(row.mask) for row in rows} == {0}
+        assert {row.reward for row in rows} == {0.0} and {sum(row.mask) for row in rows} == {0}
         with pytest.raises(DataError, match="does not learn in task"):
             other = [[{"role": "user", "content": json.dumps({"task": env.tasks[0].id, "agent": "x"})}]]
             asyncio.run(play_rows(env, other, generate))

@@ -9,7 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.config.plan import case_digest
+from harness.config import resolve
+from harness.config.plan import case_digest, survey
+from harness.config.spec import parse
 from tests.docs.test_docs import ROOT
 
 EXAMPLE = ROOT / "examples" / "train_tiny"
@@ -35,13 +37,12 @@ def test_imitation_and_reinforcement_teach_a_ring_to_agree(example: SimpleNamesp
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    tasks, teachers = example.tasks, example.tasks.TEACHERS["ring"]
-    with tasks.environment("ring", "team") as env:
-        data = example.imitate.examples(env, teachers, 32)
-        words = example.model.Words(text for pair in data for text in pair)
-        decoder = example.model.Decoder(len(words.pieces))
-        losses = example.imitate.imitate(decoder, words, data, 60, seed=0)
-        assert losses[-1] < losses[0] / 4
+    data = example.imitate.examples("ring")
+    words = example.model.Words(text for pair in data for text in pair)
+    decoder = example.model.Decoder(len(words.pieces))
+    losses = example.imitate.imitate(decoder, words, [data], 60, seed=0)
+    assert losses[-1] < losses[0] / 4
+    with example.tasks.environment("ring", "team") as env:
         means = example.reinforce.reinforce(decoder, words, {"ring": env}, 8, seed=0)
     assert sum(means[-2:]) / 2 > means[0] + 0.1
 
@@ -56,6 +57,20 @@ def test_replies_drawn_with_a_cache_have_the_log_probabilities_of_training(examp
     logs, _ = decoder.logprobs(prompts, [ids for ids, _ in written])
     for row, (ids, own) in zip(logs.tolist(), written, strict=True):
         assert row[: len(ids)] == pytest.approx(own, abs=1e-4)
+
+
+@pytest.mark.parametrize("task", ["ring", "maximum", "dilemma", "table"])
+def test_teachers_play_the_training_cases(example: SimpleNamespace, task: str) -> None:
+    """Every agent that learns follows each of the teachers in turn, and no one else's replies are learned."""
+    spec, agents = example.tasks.teachers(task)
+    with example.tasks.environment(task) as env:
+        training = {case_digest(one.case) for one in env.tasks}
+        learners = set(env.learners(env.tasks[0]))
+    plan = survey(resolve.plan(parse(spec, example.tasks.project()), example.tasks.project()))
+    assert {case_digest(case) for _, case, _ in plan.episodes} == training
+    assert set(agents) == learners
+    acts = [[entry[agent.replace("-", "_")] for entry in spec["matrix"]["teachers"]] for agent in agents]
+    assert all(sorted(one) == sorted(example.tasks.TEACHERS[task]) for one in acts)
 
 
 @pytest.mark.parametrize("task", ["ring", "maximum", "dilemma", "table"])

@@ -124,10 +124,16 @@ def test_one_agent_learns_by_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with TrainingEnv(TIT_FOR_TAT) as env:
         factory = environment_factory(env)
         game = factory()
+        assert game.get_reward() is None
         shown = game.reset(task=env.tasks[0].id)
         while shown != "The episode is over.":
             shown = game.act("Cooperate")
         assert game.get_reward() == 0.5  # 5 of 10 points a round
+        unpaid = {**TIT_FOR_TAT, "rewards": {"length": {"use": "tokens", "weight": -0.01}}}  # texts have none
+        with TrainingEnv(unpaid) as other:
+            failed = environment_factory(other)()
+            failed.reset()
+            assert failed.get_reward() is None
         model, tokenizer = byte_model()
         tokenizer.chat_template = qwen3_chat_template  # one whose calls of tools TRL knows how to read
         trainer = GRPOTrainer(

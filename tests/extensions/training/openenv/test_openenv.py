@@ -75,6 +75,14 @@ def test_two_clients_play_side_by_side() -> None:
         assert second.done and first.reward == second.reward
 
 
+def test_an_engine_that_sessions_would_share_is_refused() -> None:
+    from harness.extensions.training.openenv_server import create_app
+
+    spec = {**SPEC, "agents": {"default": "model", "rest": {"model": "model", "count": 3}}}
+    with pytest.raises(DataError, match="opponents: 'rest' is an engine"):
+        create_app(spec, learn=["default"], opponents={"rest": Mock(text="0")})
+
+
 def test_a_spec_in_which_several_learn_is_refused() -> None:
     from harness.extensions.training.openenv_server import create_app
 

@@ -325,6 +325,39 @@ def test_mistakes_are_told_before_anything_is_played(
     assert not server.bodies
 
 
+def test_overrides_of_a_package_stay_under_those_of_a_taskset() -> None:
+    import verifiers.v1 as vf
+
+    with installed("agentsnet_quick", overrides=["matrix.size=[4]", "task.source=seeded"]) as name:
+        knobs = {"id": name, "overrides": ["matrix.problem=[consensus]"]}
+        games = vf.load_environment(vf.resolve_env_config({"taskset": knobs})).taskset.games
+    data = games.plan.spec.data
+    assert (data["matrix"]["size"], data["matrix"]["problem"]) == ([4], ["consensus"])
+    assert data["task"]["source"] == "seeded"
+
+
+def test_conversations_end_in_their_order_and_all_of_them() -> None:
+    from harness.extensions.training.verifiers_seats import Seats, _Conversation
+
+    ended: list[int] = []
+
+    async def play_seats() -> None:
+        async with Seats(None, {}, None) as seats:
+            for number in range(3):
+                stack = contextlib.AsyncExitStack()
+                stack.push_async_callback(end, number)
+                seats._every.append(_Conversation("a", "g", number, stack, None))
+
+    async def end(number: int) -> None:
+        ended.append(number)
+        if number == 0:
+            raise OSError("the first does not close")
+
+    with pytest.raises(OSError, match="does not close"):
+        asyncio.run(play_seats())
+    assert ended == [0, 1, 2]
+
+
 def test_the_module_of_the_documentation_is_an_environment() -> None:
     import verifiers.v1 as vf
 

@@ -1,4 +1,4 @@
-"""The spec __SPEC__ as an environment for verifiers and prime-rl."""
+"""A spec of harness as an environment for verifiers and prime-rl."""
 
 from harness.extensions.training.verifiers_env import SeatHarness, environment
 
