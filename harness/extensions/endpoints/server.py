@@ -9,11 +9,9 @@ import asyncio
 import contextlib
 import hmac
 import json
-import os
 import resource
 import secrets
 import shutil
-import tempfile
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -28,6 +26,7 @@ from harness.extensions.endpoints._answers import Api, ApiReply, Asked
 from harness.extensions.endpoints._connections import Connection, Connections
 from harness.extensions.endpoints._fields import ProblemError, read_json, shown
 from harness.extensions.endpoints._problems import problem_of
+from harness.extensions.endpoints._sockets import make_folder
 from harness.extensions.endpoints._thoughts import Thoughts
 from harness.extensions.endpoints.chat import ChatApi, CompletionsApi
 from harness.extensions.endpoints.messages import CountTokens, MessagesApi
@@ -36,8 +35,6 @@ from harness.extensions.endpoints.responses import ResponsesApi
 MAX_BODY = 4 * 2**20
 """Bytes of a request."""
 MAX_CONNECTIONS = 4096
-_MAX_FOLDER = 80
-"""Bytes of a path below which a socket can be: its own has at most 107."""
 _SHUT = 4096
 """How many seats that are shut are remembered as such."""
 _MAX_NAME = 200
@@ -131,7 +128,7 @@ class EndpointServer:
     ) -> None:
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.max_body, self.patience, self.keep_alive, self.grace = max_body, patience, keep_alive, grace
-        self.folder = folder or tempfile.gettempdir()
+        self.folder = folder
         self.max_connections = min(max_connections, files // 2)
         self.max_calls = max(16, self.max_connections // 4)
         self._apis: dict[str, Api] = {
@@ -151,9 +148,7 @@ class EndpointServer:
         loop = asyncio.get_running_loop()
         self._server = web.Server(self._handle)
         self._connections = Connections(self._server, self._no_http, self.max_connections, self.patience)
-        where = self.folder if len(os.fsencode(self.folder)) < _MAX_FOLDER else "/tmp"
-        self._folder = Path(tempfile.mkdtemp(prefix="harness-", dir=where))
-        self.socket = self._folder / "model.sock"
+        self.socket = make_folder(self.folder)
         try:
             self._listeners.append(await loop.create_server(self._connections, "127.0.0.1", 0))
             self._listeners.append(await loop.create_unix_server(self._connections, self.socket))
@@ -198,7 +193,7 @@ class EndpointServer:
             await asyncio.wait(self._calls, timeout=self.grace)
         self._server.pre_shutdown()
         await self._server.shutdown(self.grace)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.socket.parent, ignore_errors=True)
 
     @property
     def open_connections(self) -> int:

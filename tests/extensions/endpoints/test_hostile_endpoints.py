@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import socket
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +239,23 @@ def test_a_folder_with_a_long_name_has_no_socket(tmp_path: Path) -> None:
 
     serve(work, folder=folder)
     assert list(folder.iterdir()) == []
+
+
+def test_what_killed_servers_have_left_is_removed() -> None:
+    async def work(place: Place) -> None:
+        assert not left.exists()
+        assert place.access.socket.is_socket()
+
+    with tempfile.TemporaryDirectory() as short:
+        folder = Path(short)
+        left, new = folder / "harness-model-left", folder / "harness-model-new"
+        for one in (left, new):
+            one.mkdir()
+            with socket.socket(socket.AF_UNIX) as bound:
+                bound.bind(str(one / "model.sock"))
+        os.utime(left, (0, 0))
+        serve(work, folder=folder)
+        assert new.exists(), "it may be about to listen"
 
 
 def test_bytes_that_cannot_be_unzipped_are_refused(caplog: pytest.LogCaptureFixture) -> None:
