@@ -48,6 +48,7 @@ def connect(run: Episodes) -> Callable[[], Awaitable[None]]:
     async def write(line: Line, name: str | None) -> None:
         if usage := run.usage.unjournaled():
             line["asked"] = usage
+        run.usage.inner_calls += name is not None
         if name is not None and run.pending:
             line["engine"] = [name, run.gates[name].answered]
         run.record(line)

@@ -372,6 +372,11 @@ class InnerTurn:
     def _answered(self, answer: Completion) -> None:
         self.failed_last = None
         self.answers.append(answer)
+        self.usage = replace(self.usage, priced=self.usage.priced + (answer.cost is not None))
+        self._paid(answer)
+
+    def _paid(self, answer: Completion) -> None:
+        silent = answer.cost is None and None in (answer.input_tokens, answer.output_tokens)
         cost = self.usage.cost if answer.cost is None else (self.usage.cost or 0.0) + answer.cost
         self.usage = replace(
             self.usage,
@@ -379,6 +384,7 @@ class InnerTurn:
             output_tokens=self.usage.output_tokens + (answer.output_tokens or 0),
             cached_tokens=self.usage.cached_tokens + (answer.cached_tokens or 0),
             cost=cost,
+            uncounted=self.usage.uncounted + silent,
         )
 
     async def close(self) -> None:
@@ -397,6 +403,9 @@ class InnerTurn:
         left = [line for queue in self._unused.values() for line in queue]
         if left:
             numbers = {line["n"] for line in left}
+            for line in left:
+                if "call" in line:
+                    self._paid(completion_of(line["call"]))
             self.usage = replace(self.usage, dropped=len(numbers))
             own = self.seat.lines[self.id.index, self.id.attempt]
             own[:] = [line for line in own if line["n"] not in numbers]
