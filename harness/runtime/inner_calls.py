@@ -19,22 +19,26 @@ from harness.api import (
     ContinuesText,
     Engine,
     InnerRequest,
+    InnerUsage,
     Request,
     TurnId,
 )
 from harness.api.errors import (
+    EngineFatalError,
     RefusedError,
     UserError,
 )
 from harness.api.inner_calls import NoTurnError
 from harness.engines.gate import Wrapper
 from harness.engines.sampling import normalize
+from harness.engines.usage import billed_inner
 from harness.runtime.inner_seats import InnerSeat, InnerTurn, OpenSeats
 from harness.runtime.steps import Recorded
 from harness.storage import Line
 
 if TYPE_CHECKING:
     from harness.runtime.open_episodes import Episodes
+    from harness.tables.cost import Price
 
 MAX_TOKENS = 4096
 """Tokens that a call gets where `inner_kwargs` does not say it."""
@@ -66,6 +70,10 @@ def connect(run: Episodes) -> Callable[[], Awaitable[None]]:
         inner = run.plan.inner[outer]
         run.gates[outer].behind = run.gates[inner]
         door.connect(inner, run.engines[inner], write)
+        if any("cost" in limits for limits in door.limits.values()):
+            from harness.config.user_prices import known_prices
+
+            door.price = known_prices(run.plan.spec.get("prices")).get(door.engine.model)
 
     async def close() -> None:
         await asyncio.gather(*(door.close() for door in run.inner.values()))
@@ -86,6 +94,7 @@ class InnerCalls:
         self.most = int(self.defaults.get("max_tokens", MAX_TOKENS))
         self._episodes: dict[str, OpenSeats] = {}
         self.tasks: set[asyncio.Task[Any]] = set()
+        self.price: Price | None = None  # known where a limit is money
 
     def connect(self, name: str, inner: Engine, write: Write) -> None:
         """Learn who answers."""
@@ -118,6 +127,16 @@ class InnerCalls:
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
+
+    def cost(self, usage: InnerUsage) -> float:
+        """USD that calls have cost. Raises `EngineFatalError` where that is not known."""
+        from harness.tables.cost import usd_of  # what only limits of money need
+
+        amount = usd_of(billed_inner(usage), self.price)
+        if amount is None or not amount.whole:
+            remedy = "Give the spec prices: {MODEL: {input: …, output: …}}, in USD per million tokens"
+            raise EngineFatalError(f"inner_limits: cost cannot be kept: {self.engine.model} has no price. {remedy}")
+        return amount.value
 
     def request(self, turn: InnerTurn, ask: InnerRequest, occurrence: int, seed: int) -> Request:
         """What the inner engine is asked. Raises `RefusedError` for what it cannot do."""

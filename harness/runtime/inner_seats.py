@@ -199,32 +199,32 @@ class InnerSeat:
         self.usages[turn.id.index] = now if earlier is None else added(earlier, now)
 
     def limit(self, turn: InnerTurn) -> str | None:
-        """The limit that allows no further call, in words."""
+        """The limit that allows no further call, in words. Raises `EngineFatalError` for one that cannot be kept."""
         limits = self.door.limits
         if not limits:
             return None
         own = replace(turn.usage, seconds=turn.seconds)
         of_turn = self.usages.get(turn.id.index)
         whole = own if of_turn is None else added(of_turn, own)
-        if (why := _reached(limits.get("turn", {}), whole, "turn")) is not None:
+        if (why := self._reached(limits.get("turn", {}), whole, "turn")) is not None:
             return why
         if "seat" not in limits:
             return None
         for index, usage in self.usages.items():
             if index != turn.id.index:
                 whole = added(usage, whole)
-        return _reached(limits["seat"], whole, "seat")
+        return self._reached(limits["seat"], whole, "seat")
 
-
-def _reached(limits: Mapping[str, float], usage: InnerUsage, what: str) -> str | None:
-    used = {
-        "calls": usage.calls,
-        "tokens": usage.input_tokens + usage.output_tokens,
-        "cost": usage.cost or 0.0,
-        "seconds": usage.seconds,
-    }
-    name = next((name for name, most in limits.items() if used[name] >= most), None)
-    return None if name is None else f"the limit of {limits[name]:g} {name} a {what} is reached"
+    def _reached(self, limits: Mapping[str, float], usage: InnerUsage, what: str) -> str | None:
+        used: dict[str, float] = {
+            "calls": usage.calls,
+            "tokens": usage.input_tokens + usage.output_tokens,
+            "seconds": usage.seconds,
+        }
+        if "cost" in limits:
+            used["cost"] = self.door.cost(usage)
+        name = next((name for name, most in limits.items() if used[name] >= most), None)
+        return None if name is None else f"the limit of {limits[name]:g} {name} a {what} is reached"
 
 
 def added(one: InnerUsage, other: InnerUsage) -> InnerUsage:
@@ -305,7 +305,12 @@ class InnerTurn:
             line = queue.popleft()
             await asyncio.sleep(0)  # it never waits; let others, and Ctrl-C, in
             return self._recorded(line)
-        if (limit := self.seat.limit(self)) is not None:
+        try:
+            limit = self.seat.limit(self)
+        except EngineFatalError as stop:
+            self._end(stop)
+            raise
+        if limit is not None:
             self.refused_by = limit
             self.usage = replace(self.usage, refused=self.usage.refused + 1)
             raise LimitReachedError(limit)
@@ -362,6 +367,9 @@ class InnerTurn:
     def _stop(self, error: BaseException) -> None:
         """The run ends, and with it the reply."""
         self.usage = replace(self.usage, calls=self.usage.calls - 1)
+        self._end(error)
+
+    def _end(self, error: BaseException) -> None:
         if not self.stopped.done():
             self.stopped.set_result(error)
 
