@@ -161,6 +161,7 @@ class InnerSeat:
         turn = self.turn = InnerTurn(self, request)
         self._opened.set()
         replying: asyncio.Future[Completion] = asyncio.ensure_future(reply)
+        replying.add_done_callback(_seen)
         try:
             waited: set[asyncio.Future[Any]] = {replying, turn.stopped}
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
@@ -225,6 +226,12 @@ class InnerSeat:
             used["cost"] = self.door.cost(usage)
         name = next((name for name, most in limits.items() if used[name] >= most), None)
         return None if name is None else f"the limit of {limits[name]:g} {name} a {what} is reached"
+
+
+def _seen(task: asyncio.Future[Any]) -> None:
+    """Whoever waited for it may be gone: no one need be warned of its error."""
+    if not task.cancelled():
+        task.exception()
 
 
 def added(one: InnerUsage, other: InnerUsage) -> InnerUsage:
@@ -321,6 +328,7 @@ class InnerTurn:
         for tasks in (self._tasks, self.door.tasks):
             tasks.add(task)
             task.add_done_callback(tasks.discard)
+        task.add_done_callback(_seen)
         return await asyncio.shield(task)
 
     def _recorded(self, line: Line) -> Completion:
