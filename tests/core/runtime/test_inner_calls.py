@@ -174,7 +174,7 @@ def moves_of(folder: Path) -> dict[Any, Any]:
         inner = {key: value for key, value in line.pop("inner").items() if key != "seconds"}
         for name in ("crc", "asked", "engine"):
             line.pop(name, None)
-        calls = [{key: value for key, value in call.items() if key != "began"} for call in line["calls"]]
+        calls = [{key: value for key, value in call.items() if key != "began"} for call in line.get("calls", ())]
         found[line["e"], line["s"], line["i"]] = line | {"inner": inner, "calls": calls}
     return found
 
