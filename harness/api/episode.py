@@ -88,6 +88,9 @@ class Completion:
     `tool_calls` are the model's calls of `Reply.tools`, each with the texts "id", "name" and "arguments" (JSON, if the
     model wrote valid JSON); None if it made none.
 
+    `began` is when the engine got the request, in seconds since 1970 by this machine's clock: no part of what the call
+    is, so that two completions are equal whenever they were made.
+
     `request_digest` is what the call is known by (`harness.engines.call_keys`), in hexadecimal; `reused_from` is the
     run in which it was asked, if that is another one (`--reuse`).
 
@@ -115,6 +118,7 @@ class Completion:
     prompt_token_ids: Sequence[int] | None = None
     token_ids: Sequence[int] | None = None
     logprobs: Sequence[float] | None = None
+    began: float | None = field(default=None, compare=False)
 
     @property
     def shown(self) -> str:

@@ -24,13 +24,12 @@ from harness.config.project import find
 from harness.config.proposals import complete
 from harness.engines.sampling import SYNONYMS, normalize
 from harness.evaluation import post_run
-from harness.evaluation.post_run import PostRun
-from harness.evaluation.stages import execute
+from harness.evaluation.stages import Asked, execute
 from harness.plugins.lookup import part
 from harness.runtime.options import NAMES, Options
 from harness.runtime.run_json import default_folder
 from harness.runtime.session import session
-from harness.runtime.stopping import StoppingRule, chosen_rule
+from harness.runtime.stopping import chosen_rule
 
 
 def evaluate(options: argparse.Namespace) -> int:
@@ -77,7 +76,7 @@ def _evaluate_one(options: argparse.Namespace, plan: Plan, silent: bool = False)
     """Run one of the specs; returns the exit code, and its folder (None: Ctrl-C). `silent`: print no tables."""
     asked_for, rule = post_run.from_arguments(find(), vars(options)), chosen_rule(vars(options))
     how = running(options)
-    asked: dict[str, PostRun | StoppingRule] = {**asked_for, **({} if rule is None else {"rule": rule})}
+    asked: Asked = {**asked_for, **post_run.chosen_listeners(vars(options)), **({} if rule is None else {"rule": rule})}
     if how.output_path is not None and len([name for given in options.specs for name in _names(given)]) > 1:
         folder = how.output_path / default_folder(plan, overwrite=True).name
     else:

@@ -81,6 +81,7 @@ def eval_options(command: Parser) -> None:
     _added("eval", command)
     opt.add(command, *opt.RUNNING, *opt.TABLES)
     _added("eval", command, "stopping")
+    _added("eval", command, "listeners")
 
 
 def validate_options(command: Parser) -> None:

@@ -135,10 +135,11 @@ class Cache(Wrapper):
         finally:
             del self._pending[keys[0]]
         pending.set_result(answer)
+        kept = fields_of(replace(answer, began=None))  # who finds it there asks nothing
         # An answer that is there can be recorded as a move: it is the next call that stops the run.
         with contextlib.suppress(StorageError):
             for key in keys:
-                self._sql("INSERT OR REPLACE INTO answers VALUES (?, ?)", key, json.dumps(fields_of(answer)))
+                self._sql("INSERT OR REPLACE INTO answers VALUES (?, ?)", key, json.dumps(kept))
         return answer
 
     async def close(self) -> None:

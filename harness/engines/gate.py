@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -315,9 +316,10 @@ class Gate(Wrapper):
                         await self.usage.take()
                     else:
                         self.usage.calls += 1
+                    began = round(time.time(), 6)
                     answer = await request.send(self.inner)
-                    if answer.request_digest is None:  # a recording knows what was asked then
-                        answer = replace(answer, request_digest=self._digest(request))
+                    known = answer.request_digest or self._digest(request)  # a recording knows what was asked then
+                    answer = replace(answer, request_digest=known, began=began)
                 finally:
                     if self.switcher is not None:
                         self.switcher.leave()

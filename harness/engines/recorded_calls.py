@@ -108,7 +108,7 @@ class RecordedCalls:
             if with_ids:
                 self._restore(place[0], place[1], calls)
             call = next(call for call in calls if call.get("request_digest") == digest)
-            return completion_of({"reused_from": run, **call})
+            return completion_of({"reused_from": run, **call, "began": None})
         except (OSError, DataError, StopIteration, TypeError, ValueError):  # somebody changes it just now
             return None
 

@@ -27,6 +27,8 @@ class EvalOptions(TypedDict, total=False):
         until: stop once a number is known well enough: "headline ±2%".
         adaptive: play only what says most about the size solved by half; a number above 1: until the upper end of its
             interval is at most so many times the lower one.
+        trace: send OpenTelemetry spans to this collector while the run plays: "otlp=http://127.0.0.1:4318".
+        trace_content: with what models read and wrote.
         judge: an engine, or the name of one, that rates answers in place of those that the spec names.
         judge_args: the fields of such an engine that is given by name.
     """
@@ -57,9 +59,11 @@ class EvalOptions(TypedDict, total=False):
     allow_code_execution: bool
     sandbox: Literal["process", "bwrap", "weaker"]
 
-    # What extensions that ship add, by `[stopping]` and `[post_run]` of their manifests.
+    # What extensions that ship add, by `[stopping]`, `[listeners]` and `[post_run]` of their manifests.
     until: str | None
     adaptive: bool | float | None
+    trace: str | None
+    trace_content: bool
     judge: Engine | str | None
     judge_args: Mapping[str, Any] | None
 

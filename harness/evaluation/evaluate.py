@@ -15,13 +15,11 @@ from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse
 from harness.evaluation import post_run
 from harness.evaluation.eval_options import EvalOptions, document_options, signature_with_options
-from harness.evaluation.post_run import PostRun
 from harness.evaluation.run import Run
-from harness.evaluation.stages import OnScore, execute
+from harness.evaluation.stages import Asked, OnScore, execute
 from harness.plugins import approvals
-from harness.runtime import stopping
 from harness.runtime.options import NAMES, Options
-from harness.runtime.stopping import StoppingRule
+from harness.runtime.stopping import chosen_rule
 
 
 def evaluate(
@@ -51,7 +49,7 @@ def evaluate(
     given: dict[str, Any] = {**options}
     keys = {name: given.pop(name, None) for name in ("limit", "seed", "repeats")}
     model_args = given.pop("model_args", None)
-    added = {name: given.pop(name, None) for name in post_run.parameters() | stopping.parameters()}
+    added = {name: given.pop(name, None) for name in post_run.parameters()}
     unknown = next((name for name in given if name not in NAMES), None)
     if unknown is not None:
         from harness.evaluation.parameter_names import in_python
@@ -66,8 +64,8 @@ def evaluate(
         project = project or find()
         with approvals.allowing(how.allow_code_execution):
             model = resolve.given_engine("model", model, model_args, project)
-            asked_for, rule = post_run.from_arguments(project, added), stopping.chosen_rule(added)
-            asked: dict[str, PostRun | StoppingRule] = {**asked_for, **({} if rule is None else {"rule": rule})}
+            asked_for, rule = post_run.from_arguments(project, added), chosen_rule(added)
+            asked: Asked = {**asked_for, **post_run.chosen_listeners(added), **({} if rule is None else {"rule": rule})}
             loaded = _loaded(spec, project, overrides, **keys)
             return execute(resolve.plan(loaded, project, model), how, on_score, asked_for=asked)
 

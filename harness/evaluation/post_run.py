@@ -12,7 +12,7 @@ A metric that gets its numbers in this way names its source (`Metric.measured_by
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness.api import Metric
@@ -25,6 +25,8 @@ from harness.runtime.options import Options
 
 if TYPE_CHECKING:
     from harness.evaluation.run import Run
+    from harness.plugins.extension import Offer
+    from harness.runtime.listeners import RunListener
 
 Play = Callable[[str, Plan, Options, Spent], object]
 """Plays another plan: (what progress calls it, the plan, how, what is used of the budget). Raises as `execute`."""
@@ -106,32 +108,34 @@ def of_run(run: Run) -> list[type[PostRun]]:
     return [*({name: offer.load_class(PostRun) for name, offer in more.items()} | needed(run.metrics)).values()]
 
 
-def _is_given(value: Any) -> bool:
-    """Whether a parameter, or an option of the command line, is set (0 counts as set)."""
-    return value is not None and value is not False and value != ""
+def _asked(point: str, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Offer, dict[str, Any]]]:
+    """(name, offer, its own arguments) of the offers of a point of which some parameter is set (0 counts as set)."""
+    for name, offer in offers(point).items():
+        own = {key: arguments.get(key) for key in offer.value.get("parameters", ())}
+        if any(value is not None and value is not False and value != "" for value in own.values()):
+            yield name, offer, own
 
 
 def from_arguments(project: Project, arguments: Mapping[str, Any]) -> dict[str, PostRun]:
     """What the arguments ask for, by name; those that are not set ask for nothing. Raises `UserError`."""
-    found: dict[str, PostRun] = {}
-    for name, offer in offers("post_run").items():
-        own = {key: arguments.get(key) for key in offer.value.get("parameters", ())}
-        if any(map(_is_given, own.values())):
-            found[name] = offer.load_class(PostRun).from_arguments(project, own)
-    return found
+    asked = _asked("post_run", arguments)
+    return {name: offer.load_class(PostRun).from_arguments(project, own) for name, offer, own in asked}
+
+
+def chosen_listeners(arguments: Mapping[str, Any]) -> dict[str, RunListener]:
+    """The listeners that the arguments ask for, by name. Raises `UserError`."""
+    return {name: offer.load_function()(own) for name, offer, own in _asked("listeners", arguments)}
 
 
 def scoring(arguments: Mapping[str, Any]) -> Callable[[str, Any], Run] | None:
     """The class that scores a finished run, if the options of `harness score` ask for more than the journal holds."""
-    for offer in offers("post_run").values():
-        if any(_is_given(arguments.get(name)) for name in offer.value.get("parameters", ())):
-            return offer.load_class(PostRun).score
-    return None
+    return next((offer.load_class(PostRun).score for _, offer, _ in _asked("post_run", arguments)), None)
 
 
 def parameters() -> set[str]:
     """The parameters that extensions add to `harness.evaluate`."""
-    return {name for offer in offers("post_run").values() for name in offer.value.get("parameters", ())}
+    every = [offer for point in ("post_run", "stopping", "listeners") for offer in offers(point).values()]
+    return {name for offer in every for name in offer.value.get("parameters", ())}
 
 
 def following(metrics: Mapping[str, Metric], asked_for: Mapping[str, PostRun]) -> list[PostRun]:

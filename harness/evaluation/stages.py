@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from harness import storage
 from harness.api import CallsTools, ContinuesText, Replays
@@ -33,8 +33,13 @@ from harness.storage.locks import LOCK, Lock, holder
 from harness.tables import EpisodeScore, TableSpec, check_headline
 from harness.tables import check as check_table
 
+if TYPE_CHECKING:
+    from harness.runtime.listeners import RunListener
+
 OnScore = Callable[[EpisodeScore | None, int], None]
 """Called with every finished episode and the number there will be; once with None before the first."""
+Asked = Mapping[str, "PostRun | StoppingRule | RunListener"]
+"""What the caller asks for beside the run, by name."""
 OnMore = Callable[[str], OnScore | None]
 """Called with what is played after the episodes; returns what is called with the scores of that."""
 
@@ -53,6 +58,7 @@ class OpenRun:
         on_score: as in `evaluate`.
         on_more: makes an `on_score` for what is played after the episodes.
         rule: may end the run before its plan does.
+        listeners: hear what is played; each by its name.
         after: what follows once the episodes are scored.
         spent: what other runs have used of the budget.
         began: when it began, by `time.monotonic`.
@@ -69,6 +75,7 @@ class OpenRun:
     on_score: OnScore = lambda score, total: None
     on_more: OnMore = lambda name: None
     rule: StoppingRule | None = None
+    listeners: Mapping[str, RunListener] = field(default_factory=dict)
     after: tuple[PostRun, ...] = ()
     spent: Spent = field(default_factory=Spent)
     began: float = field(default_factory=time.monotonic)
@@ -89,6 +96,9 @@ def approve(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     """Check that all that would run or be sent is approved; choose an executor."""
     check_execution(run.plan, run.options.allow_code_execution, run.options.sandbox)
     executor = choose_executor(run.plan, run.options)
+    if run.listeners and not executor.is_heard:
+        message = f"--{next(iter(run.listeners))}: what the workers of this executor play is not heard in this process"
+        raise SetupError(message, hint="Leave --executor out (or `executor:` of the spec): this process can play too.")
     executor.check(run.plan, run.options)
     return replace(run, executor=executor)
 
@@ -211,6 +221,12 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     try:
         work = work_of(run.plan, run.survey.episodes, folder, options, on_score, run.spent)
         work.begin(run.rule)
+        if run.listeners:
+            from harness.runtime.listeners import Listeners  # what only a run needs that is heard
+
+            work.listeners = Listeners(run.listeners)
+            held.callback(work.listeners.run_ended)
+            work.listeners.run_began(work.plan, folder, meta)
         with session() as one:
             try:
                 one.run(play_all(work, executor.play))
@@ -234,6 +250,8 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
         with contextlib.suppress(StorageError):  # the reason for the end matters more
             storage.write_atomically(folder / run_json.META, run_json.as_json(now))
         raise
+    if work.listeners is not None:
+        work.listeners.finished = True
     meta = run_json.reported(_named(meta, scores), work.reports, executor.report())
     if enough and run.rule is not None:
         counted = {score.id for score in scores}
@@ -284,14 +302,15 @@ def execute(
     options: Options,
     on_score: OnScore | None = None,
     *,
-    asked_for: Mapping[str, PostRun | StoppingRule] | None = MappingProxyType({}),
+    asked_for: Asked | None = MappingProxyType({}),
     on_more: OnMore | None = None,
     spent: Spent | None = None,
 ) -> Run:
     """Play a plan, run the extensions that its metrics need, and write all results into `options.output_path`.
 
     `asked_for`: what is to follow, by name of `[post_run]`; it adds to what the metrics need and has precedence. None:
-    nothing follows. A `StoppingRule` among it may end the run. All else is as in `OpenRun`. Raises as `evaluate`.
+    nothing follows. A `StoppingRule` among it may end the run, and a `RunListener` hears it. All else is as in
+    `OpenRun`. Raises as `evaluate`.
     """
     folder = options.output_path or run_json.default_folder(plan, options.overwrite)
     asked = asked_for or {}
@@ -305,6 +324,7 @@ def execute(
         after=tuple(() if asked_for is None else post_run.following(plan.metrics, later)),
         spent=spent or Spent(),
         rule=next((one for one in asked.values() if isinstance(one, StoppingRule)), None),
+        listeners={name: one for name, one in asked.items() if not isinstance(one, PostRun | StoppingRule)},
     )
     with contextlib.ExitStack() as held:
         for stage in STAGES:

@@ -21,12 +21,12 @@ SHIPPED: Final = Path(__file__).parents[1] / "extensions"
 CORE: Final = Path(__file__).parents[1] / "core.toml"
 """What the core offers, in the form of a manifest."""
 POINTS: Final = (
-    "projects", "kinds", "keys", "tables", "table_keys", "stopping", "post_run", "plans", "checks", "engines",
-    "abilities",
+    "projects", "kinds", "keys", "tables", "table_keys", "stopping", "listeners", "post_run", "plans", "checks",
+    "engines", "abilities",
     "executors", "commands", "starters", "lists", "charts", "exports", "findings", "parts",
 )  # fmt: skip
 """The tables of a manifest."""
-ADDS_OPTIONS: Final = ("stopping", "post_run", "plans")
+ADDS_OPTIONS: Final = ("stopping", "listeners", "post_run", "plans")
 """Those whose entries add options to commands of the core."""
 CLOSED: Final = ("parts",)
 """Those that only extensions which ship fill: the core imports no extension, and asks for a part by its name."""

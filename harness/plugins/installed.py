@@ -38,6 +38,7 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "tables": ("reference", {**_RUN, "key?": "yes or no"}),
     "table_keys": "reference",
     "stopping": {**_RUN, "parameters?": "names", "eval?": "reference"},
+    "listeners": {**_RUN, "parameters?": "names", "eval?": "reference"},
     "post_run": {**_RUN, "parameters?": "names", "eval?": "reference", "score?": "reference"},
     "plans": {**_RUN, "options": "reference", "parameters": "names"},
     "checks": "reference",

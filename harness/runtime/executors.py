@@ -30,9 +30,11 @@ class Executor(ABC):
 
     Attributes:
         takes_rounds: whether a rule may order more episodes, many times, once all before them have ended.
+        is_heard: whether it tells `Work.listeners` what is played.
     """
 
     takes_rounds: ClassVar[bool] = False
+    is_heard: ClassVar[bool] = False
 
     def check(self, plan: Plan, options: Options) -> None:
         """Check, before anything starts, whether this run can be played here. Raises `SetupError`."""
@@ -61,6 +63,7 @@ class Local(Executor):
     """This process plays everything: enough for one machine, also with several GPUs (`data_parallel_size`)."""
 
     takes_rounds: ClassVar[bool] = True
+    is_heard: ClassVar[bool] = True
 
     async def play(self, work: Work) -> None:
         from harness.runtime.open_episodes import Episodes  # what only a run needs

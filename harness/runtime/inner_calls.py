@@ -35,6 +35,7 @@ from harness.engines.usage import billed_inner
 from harness.runtime.inner_seats import InnerSeat, InnerTurn, OpenSeats
 from harness.runtime.steps import Recorded
 from harness.storage import Line
+from harness.storage.inner_calls import InnerCall
 
 if TYPE_CHECKING:
     from harness.runtime.open_episodes import Episodes
@@ -86,6 +87,9 @@ class InnerCalls:
 
     Args:
         outer: the engine whose programs call.
+
+    Attributes:
+        on_call: called with each call that is journaled.
     """
 
     def __init__(self, outer: CallsModels) -> None:
@@ -95,6 +99,7 @@ class InnerCalls:
         self._episodes: dict[str, OpenSeats] = {}
         self.tasks: set[asyncio.Task[Any]] = set()
         self.price: Price | None = None  # known where a limit is money
+        self.on_call: Callable[[InnerCall], None] | None = None
 
     def connect(self, name: str, inner: Engine, write: Write) -> None:
         """Learn who answers."""

@@ -36,7 +36,7 @@ from harness.api.errors import (
 from harness.api.inner_calls import NoTurnError
 from harness.runtime.steps import Recorded
 from harness.storage import PASSING, UNFINISHED, Line, completion_of
-from harness.storage.inner_calls import DROPPED, InnerWriter, dropped_line
+from harness.storage.inner_calls import DROPPED, InnerCall, InnerWriter, dropped_line
 
 if TYPE_CHECKING:
     from harness.runtime.inner_calls import InnerCalls
@@ -365,6 +365,14 @@ class InnerTurn:
         except StorageError as stop:
             self._stop(stop)
             raise
+        if self.door.on_call is not None:
+            why, kind = (None, None) if error is None else (str(error), error.kind)
+            own, name = self.id, self.door.name
+            call = InnerCall(
+                own.episode, own.agent, own.index, own.attempt, number, self._start, name, ask, seed, answer, why, kind,
+                ask.digest,
+            )  # fmt: skip
+            self.door.on_call(call)
         if error is not None:
             self._failed(error)
             raise error

@@ -80,7 +80,7 @@ class Episodes:
         self.recorded: RecordedCalls | None = None
         self.shares = self.plan.dedupe_calls
         self.pending = storage.PendingFailures()
-        self._on_end: dict[str, Callable[[], None]] = {}
+        self._when_counting: dict[int, Callable[[], None]] = {}  # id of a line that is journaled → what follows
         self.turn_shares = TurnShares(work.count_turns or work.on_turn_counts)
         work.on_over = self.stop.end
 
@@ -269,6 +269,7 @@ class Episodes:
 
             engine = turns = InnerTurns(engine)
             self.inner[name] = turns.calls
+            turns.calls.on_call = None if self.work.listeners is None else self.work.listeners.inner_call
             shared = replace(shared, usage=Usage(), switcher=None)  # its inner calls count, and take their turn
         self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known, adapts=adapts)
         gate.rate = self.options.pace
@@ -296,15 +297,15 @@ class Episodes:
         self.journal.append({"k": "asked", "asked": list(usage)})
         self.journal.flush()
 
-    def record(self, line: storage.Line, on_end: Callable[[], None] | None = None) -> None:
-        """Journal a move, or an episode's end; `on_end` is called when that counts
+    def record(self, line: storage.Line, when_counting: Callable[[], None] | None = None) -> None:
+        """Journal a move, or an episode's end; `when_counting` is called when that counts
         (`harness.storage.pending_failures`)."""
         self.journal.append(line)
-        if on_end is not None:
-            self._on_end[line["e"]] = on_end
+        if when_counting is not None:
+            self._when_counting[id(line)] = when_counting  # `pending` has the line until then
         for _, counting in self.pending.add(line):
-            if counting["k"] == "end":
-                self._on_end.pop(counting["e"])()
+            if (follows := self._when_counting.pop(id(counting), None)) is not None:
+                follows()
 
     def _confirm_failures(self) -> None:
         """Nothing is left to be asked. Raises `EngineFatalError` if the last requests to an engine all failed."""
@@ -350,12 +351,15 @@ class Episodes:
                 self.usage.check_time()
                 try:
                     engines = self.engines if self.waves is None else self.waves.engines(self.engines, episode.id)
-                    for agent, seat in seats(self.plan, *job).items():
+                    seated = seats(self.plan, *job)
+                    for agent, seat in seated.items():
                         episode.players[agent] = player = seat.player(engines, episode.id)
                         if isinstance(player, ModelPlayer):
                             player.on_ask = functools.partial(self.turn_shares.begin, seat.model, episode.id, agent)
                             if (inner := self.inner.get(seat.model)) is not None:
                                 player.inner_usage = inner.seat(episode.id, agent).usage
+                    if self.work.listeners is not None:
+                        self.work.listeners.episode_began(job, seated, episode.players, episode.recorded)
                     outcome = await play(
                         Steps(condition.protocol, condition.task, case, episode.rng),
                         episode.players,
@@ -430,6 +434,8 @@ class _OpenEpisode:
     def _count(self, episode: Episode, scored: EpisodeScore) -> None:
         if self.run.samples is not None:
             self.run.samples.write(episode, self.case, self.players)
+        if self.run.work.listeners is not None:
+            self.run.work.listeners.episode_ended(scored)
         self.run.on_score(scored)
 
     def on_move(self, batch: int, position: int, index: int, move: Move) -> None:
@@ -446,7 +452,8 @@ class _OpenEpisode:
             gate = run.gates[name] if group.policy is None else None
             if gate is not None and not gate.lenient and (run.pending or _may_pass(move, gate)):  # else a result
                 line["engine"] = [name, gate.answered]
-        run.record(line)
+        hearing = None if move.error_kind == storage.UNFINISHED else run.work.listeners
+        run.record(line, None if hearing is None else hearing.on_move(self.id, batch, index, move))
         if move.calls or move.error_kind is not None:
             run.turn_shares.end(self.id, self.condition.id, move)
 

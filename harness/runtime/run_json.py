@@ -133,6 +133,7 @@ def describe(
         "reply_code": readers(),
         "extensions": _extensions(plan),
         "git": commit(plan.project.root),
+        "engine_types": {name: type(engine).__name__ for name, engine in plan.engines.items()},
         "engine_args": {name: without_secrets(engine.describe()) for name, engine in plan.engines.items()},
         **_billing(plan),
         "command": list(map(without_secrets, sys.argv)),

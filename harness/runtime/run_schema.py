@@ -38,6 +38,7 @@ class RunRecord(TypedDict, total=False):
     structured_output: bool
     generation_kwargs: dict[str, Any]
     engine_args: dict[str, Any]
+    engine_types: dict[str, str]
     inner: _Records
     in_batches: list[str]
     versions: dict[str, Any]

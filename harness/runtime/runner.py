@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import storage
 from harness.api import Facts, Move
@@ -29,6 +29,9 @@ from harness.runtime.run_json import write_spec
 from harness.runtime.stopping import StoppingRule
 from harness.runtime.turn_shares import ShareCheck, TurnCounts
 from harness.tables import EpisodeScore
+
+if TYPE_CHECKING:
+    from harness.runtime.listeners import Listeners
 
 BEAT_SECONDS = 30.0
 """Seconds between two lines about a run's progress."""
@@ -98,6 +101,7 @@ class Work:
         interrupted: whether the user ended it, and what was in flight then is finished.
         count_turns: takes what became of the first turns of each model; None: this process checks them (`shares`).
         rule: may end the run once its episodes are enough, and then says which of them count.
+        listeners: hear what is played; None: no one does.
         on_over: called where what was played ends the run (`over`), with the reason.
     """
 
@@ -117,6 +121,7 @@ class Work:
     broken: dict[str, str] = field(default_factory=dict)
     interrupted: bool = False
     rule: StoppingRule | None = None
+    listeners: Listeners | None = None
     on_over: Callable[[str], None] = lambda why: None
     count_turns: Callable[[str, TurnCounts], None] | None = None
     _untaken: Iterator[Job] | None = field(default=None, init=False)

@@ -77,8 +77,3 @@ def chosen_rule(arguments: Mapping[str, Any]) -> StoppingRule | None:
     if len(chosen) > 1:
         raise SetupError(f"{' and '.join(chosen)} would each end the run", hint="Give one of them.")
     return next(iter(chosen.values()), None)
-
-
-def parameters() -> set[str]:
-    """The parameters that rules add to `harness.evaluate`."""
-    return {name for offer in offers("stopping").values() for name in offer.value.get("parameters", ())}

@@ -43,6 +43,13 @@ def test_a_run_ends_when_it_is_out_of_breath(tmp_path: Path) -> None:
     assert len(harness.evaluate("arithmetic", "parrot", limit=4, output_path=tmp_path / "r").scores) > 3
 
 
+def test_the_neighbor_hears_every_move(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    extra: Any = {"neighbor": True}
+    harness.evaluate("arithmetic", "parrot", limit=2, output_path=tmp_path / "r", **extra)
+    moves = (tmp_path / "r" / "journal.jsonl").read_text("utf-8").count('"k":"move"')
+    assert moves and f"The neighbor has heard {moves} moves." in caplog.text
+
+
 def test_a_negative_volume_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["eval", "--spec", "cuckoo", "--model", "parrot", "--echo", "-1", "--output_path", str(tmp_path / "r")]
     assert main(command) == 2

@@ -9,7 +9,7 @@ from harness.evaluation.load_run import load_run
 from harness.extensions import exports
 from harness.plugins.manifests import offers
 
-_OF_FORMS = ("dataset", "task_id", "kind", "where", "reward", "agent", "group", "holdout")
+_OF_FORMS = ("dataset", "task_id", "kind", "where", "reward", "agent", "group", "holdout", "trace_content")
 
 
 def export(options: argparse.Namespace) -> int:
@@ -38,6 +38,8 @@ def options(command: Parser) -> None:
     command.add_argument("--public", action="store_true", help="hub: make a new data set public")
     command.add_argument("--dataset", metavar="USER/NAME", help="eval_results: the benchmark's data set on the hub")
     command.add_argument("--task_id", metavar="ID", help="eval_results: the task in that data set (default: default)")
+    text = "otel: with what models read and wrote"
+    command.add_argument("--trace_content", action="store_true", default=None, help=text)
     chat = command.group("conversations to train on (chat)")
     text = "sft (default: whole conversations), replies (each with its prompt), or pairs of replies: dpo, kto"
     chat.add_argument("--kind", metavar="KIND", help=text)

@@ -219,6 +219,7 @@ def _give_model(plan: Plan, folder: Path) -> None:
     try:
         identity = {**before, "engine": wanted, "model": now["model"]}
         facts = {
+            "engine_types": {name: type(one).__name__ for name, one in plan.engines.items()},
             "engine_args": {name: without_secrets(one.describe()) for name, one in plan.engines.items()},
             "model": plan.model,
         }

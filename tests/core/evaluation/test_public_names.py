@@ -19,7 +19,7 @@ from harness.runtime.options import Options
 
 ROOT = Path(__file__).parents[3]
 OF_SPECS = {"limit", "seed", "repeats", "model_args"}
-OF_EXTENSIONS = {"adaptive", "judge", "judge_args", "until"}
+OF_EXTENSIONS = {"adaptive", "judge", "judge_args", "trace", "trace_content", "until"}
 
 
 def test_every_public_name_is_there() -> None:

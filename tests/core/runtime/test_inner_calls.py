@@ -201,7 +201,8 @@ def moves_of(folder: Path) -> dict[Any, Any]:
         inner = {key: value for key, value in line.pop("inner").items() if key != "seconds"}
         for name in ("crc", "asked", "engine"):
             line.pop(name, None)
-        found[line["e"], line["s"], line["i"]] = line | {"inner": inner}
+        calls = [{key: value for key, value in call.items() if key != "began"} for call in line.get("calls", ())]
+        found[line["e"], line["s"], line["i"]] = line | {"inner": inner, "calls": calls}
     return found
 
 

@@ -163,7 +163,7 @@ def moves(folder: Path) -> dict[object, object]:
     found: dict[object, object] = {}
     for _, line in storage.lines(folder / "run" / storage.JOURNAL):
         if line["k"] == "move":
-            calls = [{**call, "latency": None} for call in line.get("calls", ())]
+            calls = [{**call, "latency": None, "began": None} for call in line.get("calls", ())]
             inner = {name: value for name, value in line["inner"].items() if name != "seconds"}
             found[line["e"], line["s"], line["i"]] = line.get("a"), line.get("error"), calls, inner
     return found

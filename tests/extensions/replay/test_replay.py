@@ -36,12 +36,12 @@ def dice() -> Any:
 
 
 def moves(folder: Path) -> list[Any]:
-    """All moves and ends of a run, without what processes counted, and without who was asked for each reply."""
+    """All moves and ends of a run, without what processes counted, who was asked for each reply, and when."""
     lines = []
     for _, line in storage.lines(folder / "journal.jsonl"):
         if line["k"] in ("move", "end"):
             for call in line.get("calls", ()):
-                call.pop("request_digest", None)
+                del call["request_digest"], call["began"]
             lines.append({key: value for key, value in line.items() if key not in ("asked", "crc", "engine")})
     return sorted(lines, key=lambda line: json.dumps(line, sort_keys=True))
 
