@@ -54,7 +54,7 @@ class InnerRequest:
     Attributes:
         api: "chat", "completions", "responses" or "messages".
         model: the name that the program wrote; it is recorded, and chooses nothing.
-        messages: in OpenAI's chat shape, each with `role` and `content` (text), and maybe `tool_calls`, `tool_call_id`.
+        messages: in the shape of a chat, each with `role` and `content` (text), and maybe `tool_calls`, `tool_call_id`.
         text: of "completions": the text to continue, in place of messages; else None.
         tools: functions that the model may call, each {"name", "description", "parameters"}.
         tool_choice: None, "auto", "none", "required", or {"name": …}.
