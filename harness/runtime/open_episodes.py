@@ -386,6 +386,8 @@ class Episodes:
             finally:
                 for inner in self.inner.values():
                     inner.end(episode.id)
+                for gate in self.gates.values():
+                    gate.engine.end_episode(episode.id, episode.outcome)
                 self.playing.discard(this)
                 self._changed.set()
                 self._changed = asyncio.Event()
