@@ -24,7 +24,7 @@ from harness.engines.mock import Mock
 from harness.evaluation.stages import execute
 from harness.runtime.options import Options
 
-MAX_MS = 0.3
+MAX_MS = 0.5
 TEXT = "Neighbor 1: I choose red. Neighbor 2: I choose green. Which color? " * 3
 
 
