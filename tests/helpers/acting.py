@@ -2,7 +2,8 @@
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
@@ -43,13 +44,20 @@ class Writer(Engine, CallsTools):
         return Completion(form.written(action), finish_reason="stop")
 
 
+@asynccontextmanager
+async def seat_at(url: str, secret: str, mode: str = "auto") -> AsyncIterator[Client]:
+    """A client of a seat."""
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {secret}"}, timeout=60) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode) as seat,
+    ):
+        yield seat
+
+
 async def play(mcp_url: str, mcp_token: str, mode: str = "auto") -> None:
     """Play a seat to its end, with the calls of `ACTS`."""
     turn = 0
-    async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {mcp_token}"}, timeout=60) as http,
-        Client(streamable_http_client(mcp_url, http_client=http), mode=mode) as seat,
-    ):
+    async with seat_at(mcp_url, mcp_token, mode) as seat:
         while (state := await wait(seat))["status"] != "over":
             for tool, arguments in ACTS[state["episode"], state["agent"], turn]:
                 done = await seat.call_tool(tool, arguments)

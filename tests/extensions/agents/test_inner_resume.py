@@ -1,6 +1,7 @@
 """Agents with a model of the run, whose harness is killed again and again: they go on exactly, and nothing that was
 answered is asked twice."""
 
+import contextlib
 import itertools
 import os
 import random
@@ -196,3 +197,22 @@ def test_killed_at_any_moment_it_goes_on_exactly(tmp_path: Path, form: str, kill
     calls = [call for episode in index.episodes() for call in index.of(episode)]
     assert len(calls) == len(calm_asked) and not any(call.is_dropped for call in calls)
     assert max(call.start for call in calls) >= 1
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_the_middle_of_turns_loses_nothing_either(tmp_path: Path) -> None:
+    calm, wild = prepared(tmp_path / "calm"), prepared(tmp_path / "wild")
+    _, errors = (process := start(calm, "command")).communicate(timeout=120)
+    assert process.returncode == 0, errors
+    process = start(wild, "command")
+    while len((wild / "trace").read_bytes().splitlines()) < 60 and process.poll() is None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130 and "stopped; " in errors
+    _, errors = (process := start(wild, "command")).communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert results(wild / "run") == results(calm / "run") and moves(wild) == moves(calm)
+    asked = [line for line in (wild / "trace").read_text().splitlines() if line.startswith("ASK")]
+    assert len(asked) == len({*asked})  # what was in flight was waited for
