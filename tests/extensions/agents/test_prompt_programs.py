@@ -105,6 +105,8 @@ def test_a_continue_command_hears_only_what_is_new_and_after_a_failure_all_of_it
 def test_the_prompt_stands_in_an_argument_or_a_file(command: list[str]) -> None:
     [text] = answers([*command, "--ask={prompt}"], "arguments a\0b\ud800 $HOME {prompt_file} `date` {prompt}")
     assert json.loads(text) == ["--ask=Be kind.\n\narguments a\ufffdb? $HOME {prompt_file} `date` {prompt}"]
+    handed = answers(["sh", "-c", 'echo "$1"', "sh", "{prompt}"], "$(id) `id`; id")
+    assert handed == ["Be kind.\n\n$(id) `id`; id"]
     reader = "import sys; assert not sys.stdin.read(); print(open(sys.argv[1]).read())"
     long = "x" * 200_000
     assert answers([*PYTHON, "-c", reader, "{prompt_file}"], long) == [f"Be kind.\n\n{long}"]
@@ -214,6 +216,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"command": "true", "interface": "prompt", "reply": "/etc/passwd"}, "names no place of a reply"),
     ({"command": "true", "interface": "prompt", "reply": "../a"}, "names no place of a reply"),
     ({"command": "true", "interface": "prompt", "reply": "#result"}, "names no place of a reply"),
+    ({"command": "sh -c 'echo {prompt}'", "interface": "prompt"}, "would run what other agents write"),
+    ({"command": "env A=b /bin/bash -lc {prompt}", "interface": "prompt"}, "would run what other agents write"),
     ({"command": "true", "interface": "prompt", "readable": ["/"]}, "it needs confine=true"),
     ({"command": "true", "interface": "prompt", "home": {"../a": "x"}}, "is not a path below the home"),
     ({"command": "true", "interface": "prompt", "home": "/no/such"}, "there is no such folder"),
