@@ -1,5 +1,6 @@
 """The engine `agent` with interface=prompt: what a command gets in a turn, where its reply is, how it may fail."""
 
+import gc
 import json
 import os
 import re
@@ -91,6 +92,21 @@ def test_each_turn_is_a_process_in_the_seats_folder_that_gets_the_whole_conversa
     assert (first["turns"], second["turns"]) == (1, 2) and first["folder"] == second["folder"] != str(Path.cwd())
     assert first["pid"] != second["pid"] and first["arguments"] == second["arguments"] == []
     assert not Path(first["folder"]).exists()  # the run is over
+
+
+def test_a_folder_goes_with_its_conversation_and_another_one_of_its_name_stays(command: list[str]) -> None:
+    async def work(engine: Agent) -> tuple[int, bool]:
+        first, again = Talk(engine), Talk(engine)  # as where an episode is begun anew
+        one, two = json.loads(await first.say("question")), json.loads(await again.say("question"))
+        assert one["folder"] == two["folder"] and two["turns"] == 1
+        del first
+        gc.collect()
+        there = json.loads(await again.say("question"))
+        del again
+        gc.collect()
+        return there["turns"], Path(there["folder"]).exists()
+
+    assert using(work, command=command, interface="prompt") == (2, False)
 
 
 def test_a_continue_command_hears_only_what_is_new_and_after_a_failure_all_of_it(command: list[str]) -> None:
