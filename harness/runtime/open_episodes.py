@@ -421,7 +421,7 @@ class _OpenEpisode:
         else:
             episode = grade(episode, condition, case, run.errors)
         turns = turns_of(episode, condition, case)
-        usage = usage_of(episode, condition, case, {name: one.model for name, one in run.plan.engines.items()})
+        usage = usage_of(episode, condition, case, run.plan.engines, run.plan.inner)
         scored = score(episode, run.plan.metrics, condition.uses_ground_truth, run.errors, turns, usage)
         marks = {name: getattr(scored, name) for name in storage.MARKS}
         line = storage.end_line(episode, scored.labels, scored.to_json()["numbers"], scored.error, marks)

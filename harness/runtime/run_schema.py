@@ -38,6 +38,8 @@ class RunRecord(TypedDict, total=False):
     structured_output: bool
     generation_kwargs: dict[str, Any]
     engine_args: dict[str, Any]
+    inner: _Records
+    in_batches: list[str]
     versions: dict[str, Any]
     hardware: dict[str, Any]
     stopped: dict[str, Any]
