@@ -64,6 +64,7 @@ class PromptProgram:
         self.conversations = Conversations()
         self._files = prompting.files()
         self._folders = SeatFolders(run)
+        self._own: weakref.WeakKeyDictionary[Conversation, SeatFolder] = weakref.WeakKeyDictionary()
         self.counts = {"processes": 0, "replayed": 0}
         self._door = door
         self._processes = Processes(name, log)
@@ -142,13 +143,14 @@ class PromptProgram:
 
     def _folder(self, request: Request, conversation: Conversation, door: Door) -> tuple[SeatFolder, bool]:
         """The folder of a conversation, and whether this is its first turn here; it goes when the conversation does."""
+        if (known := self._own.get(conversation)) is not None:
+            return known, False
         first = min((turn for turn, _ in request.thread.memo.get("turns", {}).values()), default=None)
         name = conversation.name if first is None else f"{conversation.episode}/{conversation.agent}/{first}"
         inside = _HOME if self.prompting.confined else None
-        folder, is_new = self._folders.of(name, self._files, door.variables, inside)
-        if is_new:
-            weakref.finalize(conversation, self._folders.forget, name).atexit = False
-        return folder, is_new
+        folder = self._own[conversation] = self._folders.make(name, self._files, door.variables, inside)
+        weakref.finalize(conversation, self._folders.forget, name, folder).atexit = False
+        return folder, True
 
     def _whole(self, folder: SeatFolder, variables: Mapping[str, str]) -> dict[str, str]:
         """All variables of a process."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +19,9 @@ _OURS = ("continue_command", "reply", "home", "confine", "readable")
 """Fields of the engine that only command-line agents have."""
 _OTHERS = ("args", "history")
 """Fields that they have not."""
+_INTERPRETERS = re.compile(r"(?:ba|da|fi|k|z)?sh|python[\d.]*|node|perl|ruby")
+_FLAGS = re.compile(r"-\w*[ce]")
+"""Options of interpreters that a script follows."""
 _MAX_PATH = 4_096
 """Characters of a path: a longer word is a script."""
 
@@ -83,6 +88,11 @@ def prompting(engine: Agent, command: Sequence[str], later: Sequence[str]) -> Pr
     for name in _different(engine, _OTHERS):
         hint = "Write it into the command, which gets the whole conversation unless there is a continue_command."
         raise SetupError(f"interface=prompt takes no {name}=", hint=hint, at=(name,))
+    for words, name in ((command, "command"), (later, "continue_command")):
+        if (script := _script(words)) is not None:
+            what = f"{name}: {script!r:.100} has {{prompt}} in a script, which would run what other agents write"
+            hint = "Let it read its standard input or {prompt_file}; or hand it over: sh -c 'agent \"$1\"' sh {prompt}."
+            raise SetupError(what, hint=hint, at=(name,))
     check_reply(engine.reply)
     if engine.readable and not engine.confine:
         raise SetupError("readable= says what a confined program may read: it needs confine=true", at=("readable",))
@@ -91,6 +101,13 @@ def prompting(engine: Agent, command: Sequence[str], later: Sequence[str]) -> Pr
     named = [Path(word) for word in (*command, *later) if word.startswith("/") and len(word) < _MAX_PATH]
     readable += [path for path in named if path.is_file()]
     return Prompting(command, later, engine.reply, engine.home, engine.confine, readable)
+
+
+def _script(words: Sequence[str]) -> str | None:
+    """The script on a command line of a shell or another interpreter that has the prompt's place in it."""
+    interpreted = any(_INTERPRETERS.fullmatch(word.rpartition("/")[2]) for word in words)
+    scripts = (word for flag, word in pairwise(words) if _FLAGS.fullmatch(flag) and "{prompt}" in word)
+    return next(scripts, None) if interpreted else None
 
 
 def _different(engine: Agent, names: Sequence[str]) -> list[str]:

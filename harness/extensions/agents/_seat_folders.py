@@ -169,18 +169,17 @@ class SeatFolders:
             raise SetupError(f"{base} cannot be written: {error.strerror or error}") from None
         self._folders: dict[str, SeatFolder] = {}
 
-    def of(
+    def make(
         self, name: str, files: Mapping[str, str], variables: Mapping[str, str], seen_as: Path | None
-    ) -> tuple[SeatFolder, bool]:
-        """The folder of a name, and whether it has just been made."""
-        is_new = name not in self._folders
-        if is_new:
-            self._folders[name] = SeatFolder(self.root / _short(name), files, variables, seen_as)
-        return self._folders[name], is_new
+    ) -> SeatFolder:
+        """A new folder of a name, at the same path as one before."""
+        folder = self._folders[name] = SeatFolder(self.root / _short(name), files, variables, seen_as)
+        return folder
 
-    def forget(self, name: str) -> None:
-        """Remove a folder."""
-        if (folder := self._folders.pop(name, None)) is not None:
+    def forget(self, name: str, folder: SeatFolder) -> None:
+        """Remove a folder, unless a later one has its name."""
+        if self._folders.get(name) is folder:
+            del self._folders[name]
             folder.remove()
 
     def close(self) -> None:

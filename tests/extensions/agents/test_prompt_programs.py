@@ -1,5 +1,6 @@
 """The engine `agent` with interface=prompt: what a command gets in a turn, where its reply is, how it may fail."""
 
+import gc
 import json
 import os
 import re
@@ -93,6 +94,21 @@ def test_each_turn_is_a_process_in_the_seats_folder_that_gets_the_whole_conversa
     assert not Path(first["folder"]).exists()  # the run is over
 
 
+def test_a_folder_goes_with_its_conversation_and_another_one_of_its_name_stays(command: list[str]) -> None:
+    async def work(engine: Agent) -> tuple[int, bool]:
+        first, again = Talk(engine), Talk(engine)  # as where an episode is begun anew
+        one, two = json.loads(await first.say("question")), json.loads(await again.say("question"))
+        assert one["folder"] == two["folder"] and two["turns"] == 1
+        del first
+        gc.collect()
+        there = json.loads(await again.say("question"))
+        del again
+        gc.collect()
+        return there["turns"], Path(there["folder"]).exists()
+
+    assert using(work, command=command, interface="prompt") == (2, False)
+
+
 def test_a_continue_command_hears_only_what_is_new_and_after_a_failure_all_of_it(command: list[str]) -> None:
     heard = answers(command, "one", "two", "exit", "four", "five", continue_command=[*command, "--continue"])
     assert heard[:2] == ["heard: Be kind.\n\none", "heard: two"] and heard[2].startswith("error: ")
@@ -105,6 +121,8 @@ def test_a_continue_command_hears_only_what_is_new_and_after_a_failure_all_of_it
 def test_the_prompt_stands_in_an_argument_or_a_file(command: list[str]) -> None:
     [text] = answers([*command, "--ask={prompt}"], "arguments a\0b\ud800 $HOME {prompt_file} `date` {prompt}")
     assert json.loads(text) == ["--ask=Be kind.\n\narguments a\ufffdb? $HOME {prompt_file} `date` {prompt}"]
+    handed = answers(["sh", "-c", 'echo "$1"', "sh", "{prompt}"], "$(id) `id`; id")
+    assert handed == ["Be kind.\n\n$(id) `id`; id"]
     reader = "import sys; assert not sys.stdin.read(); print(open(sys.argv[1]).read())"
     long = "x" * 200_000
     assert answers([*PYTHON, "-c", reader, "{prompt_file}"], long) == [f"Be kind.\n\n{long}"]
@@ -214,6 +232,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"command": "true", "interface": "prompt", "reply": "/etc/passwd"}, "names no place of a reply"),
     ({"command": "true", "interface": "prompt", "reply": "../a"}, "names no place of a reply"),
     ({"command": "true", "interface": "prompt", "reply": "#result"}, "names no place of a reply"),
+    ({"command": "sh -c 'echo {prompt}'", "interface": "prompt"}, "would run what other agents write"),
+    ({"command": "env A=b /bin/bash -lc {prompt}", "interface": "prompt"}, "would run what other agents write"),
     ({"command": "true", "interface": "prompt", "readable": ["/"]}, "it needs confine=true"),
     ({"command": "true", "interface": "prompt", "home": {"../a": "x"}}, "is not a path below the home"),
     ({"command": "true", "interface": "prompt", "home": "/no/such"}, "there is no such folder"),
