@@ -15,7 +15,7 @@ from ._numbers import calls, total
 class ReportedCost(Metric):
     """USD that agents of your own report, summed over the calls of an episode. Missing if no call reports any.
 
-    It knows no prices: what a table bills by a spec's `prices:` is another number.
+    Only what they report: the table "Cost" also knows what tokens cost, by prices (`cost: {NAME: all}` in a table).
 
     Attributes:
         over: "episode" averages over episodes, "run" sums them.

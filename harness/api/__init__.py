@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .engine import Ability, AskedTurn, CallsTools, ContinuesText, Engine, Replays, Request, StaysUp, Thread
+    from .engine import Ability, CallsTools, ContinuesText, Engine, Replays, Request, StaysUp, Thread
     from .episode import Case, Completion, Episode, Move, Outcome, Turn
     from .errors import (
         KEY,
@@ -48,7 +48,6 @@ __all__ = [
     "UNBOUNDED",
     "Ability",
     "Action",
-    "AskedTurn",
     "Bounds",
     "BudgetSpentError",
     "CallsModels",

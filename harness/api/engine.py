@@ -10,26 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .episode import Completion, Outcome
 from .errors import EngineFatalError
 from .reply import Facts, Reply
 
-
-@dataclass(frozen=True, slots=True)
-class AskedTurn:
-    """What an agent was asked in a turn: kept for engines that `keeps_questions`.
-
-    `messages` is the conversation, as it grows, and `end` how many there were when it was asked: what follows up to the
-    next such turn are the answers. `index` is the agent's turn; `reply` and `tools` are as in `Request`.
-    """
-
-    messages: Sequence[Mapping[str, Any]]
-    end: int
-    index: int
-    reply: Reply
-    tools: tuple[Facts, ...] = ()
+if TYPE_CHECKING:
+    from .asked_turn import AskedTurn
 
 
 class Thread:
@@ -43,19 +31,19 @@ class Thread:
     template. The model continues it. Only engines that are `ContinuesText` get such threads.
 
     If `verbatim` is true, as in every plain text, a reply counts exactly as the model wrote it: its special tokens are
-    part of it, and nothing in it is reasoning. Engines that do not see special tokens ignore this.
-
-    `questions` are those of all the agent's turns so far, also of its earlier conversations in the episode; only
-    engines that `keeps_questions` get any.
+    part of it, and nothing in it is reasoning. Engines that do not see special tokens ignore this. Engines that
+    `keeps_questions` get those of all the agent's turns so far, also of its earlier conversations in the episode.
     """
 
     __slots__ = ("age", "chat", "memo", "messages", "questions", "verbatim")
     _opened = itertools.count()
 
-    def __init__(self, age: int | None = None, chat: bool = True, verbatim: bool = False) -> None:
+    def __init__(
+        self, age: int | None = None, chat: bool = True, verbatim: bool = False, asked: list[AskedTurn] | None = None
+    ) -> None:
         self.messages: list[dict[str, Any]] = []
         self.memo: dict[str, Any] = {}
-        self.questions: list[AskedTurn] = []
+        self.questions = [] if asked is None else asked
         self.age = next(self._opened) if age is None else age
         self.chat, self.verbatim = chat, verbatim or not chat
 
@@ -250,6 +238,9 @@ class Engine(ABC):
 
         `players`: agent → `harness.runtime.players.Player`.
         """
+
+    def end_episode(self, episode: str, outcome: Outcome | None) -> None:
+        """An episode is over, or is not played on in this run: then there is no `outcome`."""
 
     def log_to(self, path: Path) -> None:
         """Append the output of this engine's processes to this file. A run calls it before `start`."""

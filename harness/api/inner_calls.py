@@ -54,7 +54,7 @@ class InnerRequest:
     Attributes:
         api: "chat", "completions", "responses" or "messages".
         model: the name that the program wrote; it is recorded, and chooses nothing.
-        messages: in OpenAI's chat shape, each with `role` and `content` (text), and maybe `tool_calls`, `tool_call_id`.
+        messages: in the shape of a chat, each with `role` and `content` (text), and maybe `tool_calls`, `tool_call_id`.
         text: of "completions": the text to continue, in place of messages; else None.
         tools: functions that the model may call, each {"name", "description", "parameters"}.
         tool_choice: None, "auto", "none", "required", or {"name": …}.
@@ -89,8 +89,11 @@ class InnerUsage:
 
     Attributes:
         calls: how many were answered, or failed.
-        input_tokens, output_tokens, cached_tokens: of the answers; counts that an engine does not report are left out.
+        input_tokens, output_tokens, cached_tokens: of the answers, also of those that were dropped: they were paid for;
+            counts that an engine does not report are left out.
         cost: USD that engines report; None if none does.
+        priced: how many answers say what they cost.
+        uncounted: how many answers say neither that nor how many tokens they took.
         refused: how many a limit did not allow.
         failed: how many of `calls` failed.
         dropped: how many that are recorded the program did not make again after a resume: it went another way.
@@ -103,6 +106,8 @@ class InnerUsage:
     output_tokens: int = 0
     cached_tokens: int = 0
     cost: float | None = None
+    priced: int = 0
+    uncounted: int = 0
     refused: int = 0
     failed: int = 0
     dropped: int = 0

@@ -15,7 +15,7 @@ from harness.config.plan import Condition, Plan
 from harness.config.user_prices import prices_of
 from harness.engines.likelihoods import Likelihoods, likelihoods_of
 from harness.runtime.steps import Drive, Steps, drive
-from harness.tables.cost import Price
+from harness.tables.cost import Price, usd_digits
 
 CHARS_PER_TOKEN = 4
 MAX_PRICES = 12
@@ -33,6 +33,8 @@ class Estimate:
         calls: `turns` with every repair used: an upper bound.
         input_tokens, output_tokens: a guess, with whole conversations sent at every turn, no parse retries,
             `REPLY_TOKENS` (or max_tokens) a reply and four characters a token; a scored turn has no reply.
+        most_input_tokens, most_output_tokens: the same with every call of `calls` made, and replies of max_tokens where
+            the spec has it.
     """
 
     conditions: int
@@ -41,6 +43,8 @@ class Estimate:
     calls: int
     input_tokens: int
     output_tokens: int
+    most_input_tokens: int
+    most_output_tokens: int
 
     @property
     def effort(self) -> str:
@@ -67,13 +71,40 @@ class Estimate:
         """USD, if one model reads and writes all of the tokens."""
         return (price.micros("input", self.input_tokens) + price.micros("output", self.output_tokens)) / 1e6
 
+    def most(self, price: Price) -> float:
+        """USD with every retry used, and replies of max_tokens where the spec has it."""
+        tokens = {"input": self.most_input_tokens, "output": self.most_output_tokens}
+        return sum(price.micros(kind, count) for kind, count in tokens.items()) / 1e6
+
     def _cost_in_words(self, plan: Plan) -> Iterator[str]:
         prices = prices_of(plan.spec.data)
+        seated = {group.model or "model" for c in plan.conditions for group in c.groups if group.policy is None}
+        named = sorted(seated - {"model"})
+        if not prices:
+            return
+        for name in named:
+            model = plan.engines[name].model
+            if (price := prices.pop(model, None)) is None:
+                yield f"cost            not known for the seats of {clean_name(name)}: no price for {clean_name(model)}"
+            else:
+                yield estimate(plan, {name})._cost_line(plan, f"for the seats of {clean_name(name)}", price)
+        if named and "model" not in seated:
+            return
+        own = estimate(plan, {"model"}) if named else self
+        others = " in the other seats" if named else ""
         for model, price in itertools.islice(prices.items(), MAX_PRICES):
-            rate = f"USD per million tokens: {price}"
-            yield f"cost            about ${self.cost(price):,.2f} with {clean_name(model)} ({rate})"
+            yield own._cost_line(plan, f"with {clean_name(model)}{others}", price)
         if len(prices) > MAX_PRICES:
             yield f"                ({len(prices) - MAX_PRICES} more models have a price)"
+
+    def _cost_line(self, plan: Plan, whose: str, price: Price) -> str:
+        low, high = self.cost(price), self.most(price)
+        digits = usd_digits(min(filter(None, (low, high)), default=1.0))
+        limit = plan.sampling.get("max_tokens")
+        long = "replies of max_tokens" if isinstance(limit, int) and limit > REPLY_TOKENS else None
+        again = "every retry" if self.calls > self.turns else None
+        more = f", about ${high:,.{digits}f} with {' and '.join(filter(None, (again, long)))}" if high > low else ""
+        return f"cost            about ${low:,.{digits}f} {whose}{more} (USD per million tokens: {price})"
 
 
 @dataclass(frozen=True)
@@ -95,8 +126,8 @@ class _Length:
 class _Estimator:
     """Plays a case for every length there is, and remembers it: `Protocol.shape` says which cases are alike."""
 
-    def __init__(self, plan: Plan, reply: int) -> None:
-        self.plan, self.reply = plan, reply
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
         self._lengths: dict[Hashable, _Length] = {}
 
     def length(self, condition: Condition, case: Case) -> _Length:
@@ -125,34 +156,36 @@ class _Estimator:
             self._lengths[key] = length
         return length
 
-    def input_tokens(self, condition: Condition, case: Case, length: _Length) -> float:
-        """Mean input tokens a turn. What agents know from the start is this case's own, the rest any such case's."""
+    def input_tokens(self, condition: Condition, case: Case, length: _Length, replies: Sequence[int]) -> list[float]:
+        """Mean input tokens a turn, for replies of each of these lengths. What agents know from the start is this
+        case's own, the rest any such case's."""
         with Steps(condition.protocol, condition.task, case, random.Random(0)) as game:
             contexts = {turn.agent: turn.context for turn in game.batch or ()}
-        total = count = 0
+        totals, count = [0] * len(replies), 0
         for agent, turns in length.turns.items():
             prompts = condition.group_of(case, agent).prompts
-            thread = 0
+            threads = [0] * len(replies)
             for i, turn in enumerate(turns):
                 if turn.fresh:
-                    thread = 0
-                opens = i == 0 or turn.fresh
+                    threads = [0] * len(replies)
+                opens, added = i == 0 or turn.fresh, 0
                 if opens:
                     turn = replace(turn, context={**turn.context, **contexts.get(agent, {})})
-                    thread += sum(_tokens(message["content"]) for message in prompts.opening(turn.context))
+                    added += sum(_tokens(message["content"]) for message in prompts.opening(turn.context))
                     if tools := prompts.tools(turn.reply.tools, turn.context):
-                        thread += _tokens(json.dumps(tools))
+                        added += _tokens(json.dumps(tools))
                 key = (id(prompts), agent, i)
                 if opens or key not in length.later:
                     variables = {**turn.context, **turn.observation}
                     length.later[key] = _tokens(prompts.render(turn.name, variables) + prompts.beginning(variables))
-                thread += length.later[key]
-                # Idle agents send nothing; a model's agent reads about as much as it writes.
-                thread += self.reply if i and not turn.fresh else 0
-                scored = likelihoods_of(turn.reply)
-                total, count = total + (thread if scored is None else _scored(scored, thread)), count + 1
-                thread += self.reply if scored is None else 1
-        return total / count if count else 0.0
+                added += length.later[key]
+                scored, count = likelihoods_of(turn.reply), count + 1
+                for which, reply in enumerate(replies):
+                    # Idle agents send nothing; a model's agent reads about as much as it writes.
+                    threads[which] += added + (reply if i and not turn.fresh else 0)
+                    totals[which] += threads[which] if scored is None else _scored(scored, threads[which])
+                    threads[which] += reply if scored is None else 1
+        return [total / count if count else 0.0 for total in totals]
 
 
 def _longest(condition: Condition, case: Case) -> Drive:
@@ -197,26 +230,32 @@ def estimate(plan: Plan, models: Collection[str] | None = None) -> Estimate:
     if models is not None:
         plan = replace(plan, conditions=tuple(_asking(condition, models) for condition in plan.conditions))
     limit = plan.sampling.get("max_tokens")
-    reply = min(REPLY_TOKENS, limit) if isinstance(limit, int) else REPLY_TOKENS
-    episodes = turns = calls = replies = tokens = 0
-    estimator = _Estimator(plan, reply)
+    reply, longest = (min(REPLY_TOKENS, limit), limit) if isinstance(limit, int) else (REPLY_TOKENS, REPLY_TOKENS)
+    episodes = turns = calls = replies = most_replies = tokens = most_tokens = 0
+    estimator = _Estimator(plan)
     for conditions in _by_task(plan.conditions):
-        per_turn: dict[str, float] = {}
+        per_turn: dict[str, list[float]] = {}
         for case, repeats in plan.cases(conditions[0]):
             for condition in conditions:
                 assigned = condition.assign_groups(case, plan.seed)
                 length = estimator.length(condition, assigned)
                 if condition.id not in per_turn:
                     # One case stands for its condition: rendering all would take as long as a run.
-                    per_turn[condition.id] = estimator.input_tokens(condition, assigned, length)
+                    per_turn[condition.id] = estimator.input_tokens(condition, assigned, length, (reply, longest))
+                mean, most = per_turn[condition.id]
+                again = max(0, length.calls - length.count)
                 episodes += repeats
                 turns += repeats * length.count
                 calls += repeats * length.calls
                 replies += repeats * length.replies
-                tokens += int(repeats * length.count * per_turn[condition.id])
+                most_replies += repeats * (length.replies + again)
+                tokens += int(repeats * length.count * mean)
+                # Who is asked again reads the reply that was not read, and is told so in about as many words.
+                most_tokens += int(repeats * (length.count * most + again * (most + longest)))
     grows = any(condition.drawn is not None for condition in plan.conditions)  # the same conditions, by more episodes
     count = len(plan.conditions) if grows else plan.in_all(len(plan.conditions))
-    return Estimate(count, *map(plan.in_all, (episodes, turns, calls, tokens, replies * reply)))
+    figures = (episodes, turns, calls, tokens, replies * reply, most_tokens, most_replies * longest)
+    return Estimate(count, *map(plan.in_all, figures))
 
 
 def _asking(condition: Condition, models: Collection[str]) -> Condition:

@@ -40,14 +40,14 @@ def evaluate(options: argparse.Namespace) -> int:
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise SpecError(f"{twice[0]!r} is given twice", place=Place("--spec"), hint="Name each spec once.")
     if len(single) == 1:
-        return _evaluate_one(single[0], _planned(single[0]))[0]
+        return evaluate_one(single[0], planned(single[0]))[0]
     board = part("board", "several specs in one command")
-    plans = [_planned(one) for one in single]  # mistakes of all come before the first call
+    plans = [planned(one) for one in single]  # mistakes of all come before the first call
     only_board = options.format not in ("text", "markdown")  # several documents would be none
     folders, worst = list[Path](), 0
     with session():
         for one, plan in zip(single, plans, strict=True):
-            code, folder = _evaluate_one(one, plan, only_board)
+            code, folder = evaluate_one(one, plan, only_board)
             if folder is None:
                 return code
             folders, worst = [*folders, folder], max(worst, code)
@@ -64,7 +64,7 @@ def _names(given: str) -> list[str]:
     return names
 
 
-def _planned(options: argparse.Namespace) -> Plan:
+def planned(options: argparse.Namespace) -> Plan:
     """What is to be played. Raises `SpecError`, `PluginError`."""
     plugins = Plugins(find())
     plan = resolve.plan(load(options, plugins=plugins), plugins.project, engine_of(options), plugins)
@@ -72,7 +72,7 @@ def _planned(options: argparse.Namespace) -> Plan:
     return plan
 
 
-def _evaluate_one(options: argparse.Namespace, plan: Plan, silent: bool = False) -> tuple[int, Path | None]:
+def evaluate_one(options: argparse.Namespace, plan: Plan, silent: bool = False) -> tuple[int, Path | None]:
     """Run one of the specs; returns the exit code, and its folder (None: Ctrl-C). `silent`: print no tables."""
     asked_for, rule = post_run.from_arguments(find(), vars(options)), chosen_rule(vars(options))
     how = running(options)

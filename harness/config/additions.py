@@ -1,60 +1,100 @@
-"""`metrics+:` and `tables+:`: entries that are added to the list of the spec that is extended."""
+"""`key+:` adds to a list of the spec that is extended: `metrics+:`, `tables+:`, and `size+:` below other keys."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from harness.api.errors import KEY, Place, SpecError, ValuePath
 from harness.config.schema import metric_name
 
 ADDS: Final[Mapping[str, str]] = {"metrics+": "metrics", "tables+": "tables"}
-"""Key → the list that it adds to."""
+"""Keys of a spec → the lists that they add to, also where there is none. All others add only where there is a list."""
+
+Places = dict[ValuePath, Place]
 
 
-def add(data: dict[str, Any], base: Mapping[str, Any] | None, places: dict[ValuePath, Place], here: Place) -> None:
+def add(
+    data: dict[str, Any], base: Mapping[str, Any] | None, places: Places, here: Place, path: ValuePath = ()
+) -> None:
     """Put whole lists in the place of what `data` adds, and the places of their entries beside those of the base.
 
-    An entry of the same name (of a metric) or title (of a table) takes the other one's place; others come last.
+    An entry of the same name (of a metric), title (of a table) or `name:` takes the other one's place; where it has a
+    `key+` itself, it changes the other one. Others come last.
 
     Args:
         data: what a file or an option says; `key+` in it becomes `key`.
         base: what it extends; None if it extends nothing.
         places: of the base and, above these, of `data`.
         here: where to look where `places` does not say it.
+        path: where `data` is in the spec.
 
     Raises:
         SpecError: if there is no list to add to.
     """
-    for adding, key in ADDS.items():
-        if adding not in data:
-            continue
-        place = places.get((adding, KEY), places.get((adding,), here))
+    for adding in [key for key in data if isinstance(key, str) and key.endswith("+") and key != "+"]:
+        key = adding[:-1]
+        existing = listed((base or {}).get(key))
+        if not isinstance(existing, list) and (path or adding not in ADDS):
+            continue  # a key of that name; what knows the keys says so if there is none
+        place = places.get((*path, adding, KEY), places.get((*path, adding), here))
         if key in data:
             raise SpecError(f"{key!r} replaces the list that {adding!r} adds to; give one", place=place)
-        if not isinstance(existing := (base or {}).get(key), list):
+        if not isinstance(existing, list):
             message = f"{adding!r} adds to the {key} of the spec that is extended: there are none here"
             hint = f"Write `{key}:`." if base is None else f"That spec leaves out {key}; write `{key}:`."
             raise SpecError(message, place=place, hint=hint)
         own = data.pop(adding)
-        single = not isinstance(own, list)
-        merged, names = [*existing], {_name(key, entry): i for i, entry in enumerate(existing)}
-        for i, entry in enumerate([own] if single else own):
-            at = names.setdefault(_name(key, entry), len(merged))
-            merged[at : at + 1] = [entry]
-            source: tuple[Hashable, ...] = (adding,) if single else (adding, i)
-            moved = {(key, at, *path[len(source) :]): p for path, p in places.items() if path[: len(source)] == source}
-            for old in [path for path in places if path[:2] == (key, at)]:
+        data[key] = _sum(existing, own, places, place, path, adding)
+        for below in [one for one in places if one[: len(path) + 1] == (*path, adding)]:
+            del places[below]
+    for key, value in data.items():
+        there = (base or {}).get(key)
+        if not (isinstance(value, dict) and isinstance(there, dict)):
+            continue
+        if value.get("use", there.get("use")) == there.get("use"):  # of another plugin nothing is inherited
+            add(value, there, places, here, (*path, key))
+
+
+def listed(value: Any) -> Any:
+    """What a list says, or a text that stands for a list of it alone, as in `metrics: solved`."""
+    return [value] if isinstance(value, str) else value
+
+
+def _sum(existing: list[Any], own: Any, places: Places, place: Place, path: ValuePath, adding: str) -> list[Any]:
+    """The whole list. `place`: of the key `adding`, which is at `path`."""
+    key = adding[:-1]
+    merged, names = [*existing], {_name(key, entry): i for i, entry in enumerate(existing)}
+    for i, entry in enumerate(own if isinstance(own, list) else [own]):
+        source = (*path, adding, i) if isinstance(own, list) else (*path, adding)
+        at = names.setdefault(_name(key, entry), len(merged))
+        target, changes = (*path, key, at), isinstance(entry, dict) and any(str(one).endswith("+") for one in entry)
+        if not changes or at == len(merged):
+            for old in [one for one in places if one[: len(target)] == target]:
                 del places[old]
-            places.update(moved or {(key, at): place})
-        data[key] = merged
-        for path in [path for path in places if path[:1] == (adding,)]:
-            del places[path]
+        moved = {(*target, *one[len(source) :]): p for one, p in places.items() if one[: len(source)] == source}
+        places.update(moved or {target: place})
+        if changes:
+            before = merged[at] if at < len(merged) else {}
+            add(entry, before, places, place, target)
+            _refuse_rest(entry, key, places, target, place)
+            entry = {**before, **entry}
+        merged[at : at + 1] = [entry]
+    return merged
+
+
+def _refuse_rest(entry: Mapping[str, Any], key: str, places: Places, target: ValuePath, place: Place) -> None:
+    for left in (one for one in entry if isinstance(one, str) and one.endswith("+")):
+        where = places.get((*target, left, KEY), places.get((*target, left), place))
+        message = f"{left!r} adds to the {left[:-1]} of an entry of {key} that is extended: there are none here"
+        raise SpecError(message, place=where, hint=f"Write `{left[:-1]}:`, or the name or title of an entry with it.")
 
 
 def _name(key: str, entry: Any) -> str:
     """What an entry is called; one that is none is called like no other."""
     if key == "tables":
         return str(entry["title"]) if isinstance(entry, Mapping) and "title" in entry else f"\0{id(entry)}"
+    if key != "metrics":
+        return str(entry["name"]) if isinstance(entry, Mapping) and "name" in entry else f"\0{id(entry)}"
     named = isinstance(entry, str) or (isinstance(entry, Mapping) and "use" in entry)
     return metric_name(entry) if named else f"\0{id(entry)}"

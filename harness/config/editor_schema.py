@@ -48,6 +48,8 @@ def spec_schema(project: Project) -> Schema:
         name: {**properties[key], "description": f"entries for the {key} of the spec that this one extends"}
         for name, key in ADDS.items()
     }
+    changing = _File(sweeps=False).value(spec["properties"]["tables"]["items"])
+    adding["tables+"] = _with_items(adding["tables+"], changing)  # an entry may say only what it changes
     properties |= {alias: {**properties[key], **_UNSAID} for alias, key in ALIASES.items()}
     return {
         **{key: value for key, value in spec.items() if key != "required"},
@@ -202,6 +204,9 @@ class _File:
         listed = _File(self.sweeps, whole=True)
         if "properties" in shape:
             opened["properties"] = {name: self.value(value) for name, value in shape["properties"].items()}
+            if not self.whole:
+                lists = {name: value for name, value in opened["properties"].items() if _may_be_list(value)}
+                opened["properties"] |= {f"{name}+": {**value, **_UNSAID} for name, value in lists.items()}
         if isinstance(shape.get("additionalProperties"), dict):
             opened["additionalProperties"] = self.value(shape["additionalProperties"])
         if "items" in shape:
@@ -209,6 +214,24 @@ class _File:
         if "prefixItems" in shape:
             opened["prefixItems"] = [*map(listed.value, shape["prefixItems"])]
         return opened
+
+
+def _may_be_list(shape: Any) -> bool:
+    if isinstance(shape, dict):
+        types = shape.get("type", ())
+        return "array" in ([types] if isinstance(types, str) else types) or any(
+            _may_be_list(shape.get(key)) for key in ("then", "else", "anyOf")
+        )
+    return isinstance(shape, list) and any(map(_may_be_list, shape))
+
+
+def _with_items(shape: Any, items: Schema) -> Any:
+    """The shape with other entries in its lists."""
+    if not isinstance(shape, dict):
+        return shape
+    if "items" in shape:
+        return {**shape, "items": items}
+    return {key: _with_items(value, items) if key in ("then", "else") else value for key, value in shape.items()}
 
 
 def _one_of(branches: Sequence[Schema]) -> Schema:

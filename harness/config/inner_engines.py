@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from harness.api import CallsModels, Engine
+from harness.api import CallsModels, Engine, Metric
 from harness.api.errors import SetupError, SpecError, near
 from harness.config.project import Project
 from harness.config.resolve import engine
@@ -13,6 +13,16 @@ from harness.config.spec import Spec
 
 SUFFIX = ".inner"
 """What follows an engine's name in the name of an inner engine that has no entry of its own under `models:`."""
+
+
+METRICS = ("inner_calls", "inner_input_tokens", "inner_output_tokens", "inner_cost")
+"""Metrics that a run with inner calls has, whatever its spec names; they make no other benchmark of it."""
+
+
+def with_inner(metrics: Mapping[str, Metric], project: Project) -> dict[str, Metric]:
+    """The metrics, and behind them those of inner calls that are not among them. Raises `PluginError`."""
+    there = [name for name in METRICS if name not in metrics and project.file("metrics", name) is not None]
+    return {**metrics, **{name: project.load("metrics", name)() for name in there}}
 
 
 def add_inner(engines: dict[str, Engine], spec: Spec, project: Project) -> dict[str, str]:

@@ -7,7 +7,6 @@ from typing import Any
 
 from harness.api.errors import Place, SpecError, ValuePath, near
 from harness.config import schema, yamls
-from harness.config.additions import ADDS, add
 from harness.config.spec import ALIASES, fill_in
 from harness.plugins.manifests import offers
 
@@ -29,10 +28,7 @@ def assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: str
         value = yamls.parse(text, str(place)).data
     except SpecError as error:
         raise SpecError(f"the value cannot be read: {error.message}", place=place) from None
-    if path.strip() in ADDS:
-        added = {path.strip(): value}
-        add(added, data, places, place)
-        data |= added
+    if len(keys) == 1 and _adds(keys[0], data, places, (), value, place):
         return
     here: Any = data
     steps: list[Hashable] = []
@@ -53,6 +49,8 @@ def assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: str
                 raise SpecError(f"{'.'.join(keys[: i + 1])!r} is not a mapping. {advice}", place=place)
         steps.append(step)
         here = here[step]
+    if isinstance(here, dict) and _adds(keys[-1], here, places, tuple(steps), value, place):
+        return
     steps.append(_step(here, keys[-1], keys[:-1], place))
     if keys[0] == "matrix":
         change = {keys[1]: value} if len(keys) == 2 else value
@@ -62,6 +60,25 @@ def assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: str
     for below in [path for path in places if path[: len(steps)] == tuple(steps)]:
         del places[below]  # what stood there is gone
     places[tuple(steps)] = place
+
+
+def _adds(
+    key: str, here: dict[str, Any], places: dict[ValuePath, Place], path: ValuePath, value: Any, place: Place
+) -> bool:
+    """Whether `key` adds to a list of `here`, which is at `path`; then its entries are added."""
+    if not key.endswith("+"):
+        return False
+    from harness.config.additions import ADDS, add, listed  # what most specs do not need
+
+    before = listed(here.get(key[:-1]))
+    if not isinstance(before, list) and (path or key not in ADDS):
+        return False
+    added, before = {key: value}, before or []
+    add(added, here, places, place, path)
+    if path == ("matrix",):  # a swept value may be named, or inherit from another
+        fill_in(added, {key[:-1]: before}, lambda *_: place)
+    here |= added
+    return True
 
 
 def _step(here: Any, key: str, way: Sequence[str], place: Place) -> Hashable:

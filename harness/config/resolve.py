@@ -52,6 +52,8 @@ def plan(spec: Spec, project: Project, model: Engine | None = None, plugins: Plu
     given_inner = {inner["model"]} - spec.get("models", {}).keys() if "model" in inner else set()
     metrics = resolver.metrics(conditions)
     measured = without_later_metrics(spec, metrics, resolver.engines).digest()
+    if inner:
+        metrics = resolver.with_inner(metrics)
     prompts = sorted((one.name, one.digest) for one in resolver.prompt_sets.values())
     digest = hashlib.sha256(json.dumps([measured, prompts]).encode()).hexdigest()
     return Plan(
@@ -87,6 +89,7 @@ def following(plan: Plan, scores: Sequence[EpisodeScore]) -> Plan | None:
     conditions = resolver.conditions()
     keys, inner = tuple(keys_of(spec)), resolver.inner()
     metrics = resolver.metrics(conditions)
+    metrics = resolver.with_inner(metrics) if inner else metrics
     return replace(
         plan, spec=spec, conditions=conditions, engines=resolver.engines, metrics=metrics, keys=keys, inner=inner
     )
@@ -338,6 +341,12 @@ class _Resolver:
         from harness.config.inner_engines import add_inner  # what only agents of people's own need
 
         return add_inner(self.engines, self.spec, self.project)
+
+    def with_inner(self, metrics: dict[str, api.Metric]) -> dict[str, api.Metric]:
+        """The metrics, with those of inner calls."""
+        from harness.config.inner_engines import with_inner  # as `add_inner`
+
+        return with_inner(metrics, self.project)
 
     def policy(self, reference: Reference, place_of: PlaceOf) -> Callable[[], api.Policy]:
         cls, arguments = self.plugins.parts("policies", reference, place_of)

@@ -20,7 +20,6 @@ from typing import Any
 
 from harness.api.errors import KEY, Place, SpecError, ValuePath, near, raise_all
 from harness.config import schema, yamls
-from harness.config.additions import add
 from harness.config.expansion import VARIABLE, ExpansionBudget, insert
 from harness.config.keys import keys_of, measured
 from harness.config.project import Project
@@ -253,7 +252,7 @@ def _extended(document: yamls.Document, project: Project, via: tuple[str, ...]) 
             places |= {(key, *path[1:]): place for path, place in places.items() if path[:1] == (alias,)}
     base = data.pop("extends", None)
     if base is None:
-        add(data, None, places, document.place())
+        _add(data, None, places, document.place())
         fill_in(data.get("matrix"), None, document.place)
         return yamls.Document(data, document.file, places)
     here = places.get(("extends",), document.place())
@@ -267,12 +266,25 @@ def _extended(document: yamls.Document, project: Project, via: tuple[str, ...]) 
     if len(via) >= yamls.MAX_DEPTH:
         raise SpecError(f"extends more than {yamls.MAX_DEPTH} specs, one another", place=here)
     below = _extended(yamls.read(Path(file)), project, (*via, file))
-    fill_in(data.get("matrix"), below.data.get("matrix"), document.place)
     gone = {*_replaced(below.data, data)}
     kept = {path: at for path, at in below.places.items() if not any(path[:n] in gone for n in range(len(path) + 1))}
     places = {**kept, **places}
-    add(data, below.data, places, document.place())
+    _add(data, below.data, places, document.place())
+    whole = yamls.Document(data, document.file, places)
+    fill_in(data.get("matrix"), below.data.get("matrix"), whole.place)
     return yamls.Document(over(below.data, data), document.file, places)
+
+
+def _add(data: dict[str, Any], base: Any, places: dict[ValuePath, Place], here: Place) -> None:
+    """`harness.config.additions.add`, where something is added."""
+    if _adds(data):
+        from harness.config.additions import add
+
+        add(data, base, places, here)
+
+
+def _adds(data: Any) -> bool:
+    return isinstance(data, dict) and any(str(key).endswith("+") or _adds(value) for key, value in data.items())
 
 
 def _replaced(base: Any, top: Any, path: ValuePath = ()) -> Iterator[ValuePath]:

@@ -47,7 +47,7 @@ def _price(path: Path, model: str, entry: object) -> Price:
     if not parts or not all(type(x) in (int, float) and math.isfinite(x) and x >= 0 for x in parts.values()):
         what = f"the price of {model} must be {{input: …, output: …}}, found {entry!r:.100}"
         raise SetupError(f"{path}: {what}", hint=_HINT)
-    return Price(**{name: float(number) for name, number in parts.items()})
+    return read_prices({model: {name: float(number) for name, number in parts.items()}})[model]
 
 
 def prices_of(spec: Mapping[str, Any]) -> dict[str, Price]:

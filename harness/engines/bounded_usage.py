@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 
 from harness.api import Completion, Engine
 from harness.api.errors import BudgetSpentError, EngineFatalError
-from harness.engines.usage import Budget, Usage
-from harness.tables.cost import Price
+from harness.engines.usage import Budget, Usage, billed
+from harness.tables.cost import Price, usd_of
 
 RESERVED = 32
 """Calls that are reserved in the journal in advance, at most: as many at once as costs little and wastes little."""
@@ -102,13 +102,10 @@ class BoundedUsage(Usage):
             self._count_cost(answer, engine)
 
     def _count_cost(self, answer: Completion, engine: Engine) -> None:
-        price, tokens = self._prices.get(engine.model), (answer.input_tokens, answer.output_tokens)
-        if answer.cost is not None:
-            self.micros += round(answer.cost * 1e6)
-        elif price is not None and None not in tokens:
-            counts = {"input": tokens[0], "cached": answer.cached_tokens, "output": tokens[1]}
-            micros = sum(price.micros(kind, count or 0) for kind, count in counts.items())
-            self.micros += round(micros * (price.batch if engine.collects else 1.0))
+        price = self._prices.get(engine.model)
+        amount = usd_of(billed(answer, engine.collects), price)
+        if amount is not None and amount.whole:
+            self.micros += round(amount.value * 1e6)
         else:
             lack = "does not say how many tokens its calls take" if price is not None else "has no price"
             self._unpriced = f"{engine.model} {lack}"

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from harness.api import Completion, Engine
 from harness.api.errors import BudgetSpentError, SetupError
+
+if TYPE_CHECKING:
+    from harness.api import InnerUsage
 
 MAX_BUDGET = 10**18 - 1
 
@@ -49,6 +53,25 @@ class Budget:
             raise SetupError(f"max_cost must be a number of USD above 0, found {usd!r:.40}")
 
 
+def billed(call: Completion, in_batch: bool = False) -> dict[str, float]:
+    """What a reply is billed by (`harness.tables.cost.usd_of`): {"usd": …} if it says itself what it cost; else its
+    tokens, "input", "cached" and "output", of a batch also as "batch_input", …; {"uncounted": 1} if it says neither."""
+    if call.cost is not None:
+        return {"usd": call.cost}
+    if call.input_tokens is None or call.output_tokens is None:
+        return {"uncounted": 1}
+    counts = {"input": call.input_tokens, "cached": call.cached_tokens or 0, "output": call.output_tokens}
+    return {**counts, **({f"batch_{kind}": count for kind, count in counts.items()} if in_batch else {})}
+
+
+def billed_inner(used: InnerUsage) -> dict[str, float]:
+    """The same of a turn's inner calls. Where some say what they cost, the others are uncounted."""
+    if used.cost is not None:
+        return {"usd": used.cost, "uncounted": max(0, used.calls - used.failed - used.priced)}
+    tokens = {"input": used.input_tokens, "cached": used.cached_tokens, "output": used.output_tokens}
+    return {**tokens, "uncounted": used.uncounted}
+
+
 @dataclass(frozen=True)
 class Spent:
     """Calls, tokens and seconds that were used of a budget."""
@@ -69,13 +92,13 @@ class Usage:
         bounded: whether `take` has to be asked before each call.
         write: journals [calls, tokens] and returns when that outlives this process; may raise `StorageError`.
         answers, output_tokens, turns: what this process was answered, and the turns of models that it has recorded;
-            for progress only.
+            `inner_calls`: how many of the answers were to calls of agents' programs; for progress only.
         exhausted: why it is used up, where another process keeps the count and has said so.
     """
 
     def __init__(self, calls: int = 0, tokens: int = 0) -> None:
         self.calls, self.tokens = calls, tokens
-        self.answers = self.output_tokens = self.turns = 0
+        self.answers = self.output_tokens = self.turns = self.inner_calls = 0
         self.budget, self.bounded = Budget(), False
         self._journaled = (calls, tokens)
         self.write: Callable[[list[int]], None] | None = None

@@ -37,6 +37,7 @@ def rescored(
     check_journals(before.meta, folder)
     with approvals.allowing(allow_code_execution):
         plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
+        plan = replace(plan, metrics={**before.metrics, **plan.metrics})
     check_execution(plan, allow_code_execution, sandbox, playing=False)
     meta = graded_again(before.meta, plan, survey(plan).cases, folder, texts_read=same_readers(plan, folder))
     left_out = {*(ended_by_rule(meta) or {}).get("not_counted", ())}

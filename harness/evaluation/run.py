@@ -93,13 +93,16 @@ class Run:
 
             entries = [priced(entry, self.prices) for entry in entries]
         tables = list[Table]()
+        counted = any({*counts} - {"uncounted"} for score in self.scores for counts in score.usage.values())
+        if counted:
+            from harness.tables import spent
+
+            entries = spent.beside_calls(entries, self.scores)
         if entries:
             shown = self.headline.withheld(self.scores)
             tables = [build(table, shown, self.metrics) for table in entries]
             tables = self.headline.explained(entries, tables, self.scores)
-        if any(score.usage for score in self.scores):
-            from harness.tables import spent
-
+        if counted:
             tables += filter(None, [spent.table(self.scores, self.prices)])
         further = (*of_run(self.meta), *filter(None, [self.unfinished]))
         return [replace(table, notes=(*table.notes, *further)) for table in tables]
@@ -160,8 +163,19 @@ class Run:
         """One row per turn, with the columns `Run.tidy.turn_columns`. Otherwise as `transcripts`."""
         return (turn for _, turns in self.tidy.rows(self.transcripts()) for turn in turns)
 
-    def to_pandas(self, rows: Literal["results", "episodes", "turns"] = "results") -> pandas.DataFrame:
-        """Result rows (a column per label), episodes or turns as a data frame (pandas). Raises `ValueError`."""
+    def inner_calls(self) -> Iterator[dict[str, Any]]:
+        """One row per call that agents' programs made of their model, with the columns `inner_rows.COLUMNS`; none in
+        runs without such calls. Otherwise as `transcripts`."""
+        from harness.transcripts.inner_rows import inner_rows
+
+        name = str(self.meta["run"])
+        return (row for transcript in self.transcripts() for row in inner_rows(name, transcript))
+
+    def to_pandas(self, rows: Literal["results", "episodes", "turns", "inner_calls"] = "results") -> pandas.DataFrame:
+        """Result rows (a column per label), episodes, turns or inner calls as a data frame (pandas).
+
+        Raises `ValueError`.
+        """
         from harness.transcripts import frame
 
         if rows == "results":
@@ -170,4 +184,8 @@ class Run:
             return frame.of_rows(self.episodes(), self.tidy.episode_columns)
         if rows == "turns":
             return frame.of_rows(self.turns(), self.tidy.turn_columns)
-        raise ValueError(f'to_pandas() gives "results", "episodes" or "turns", not {rows!r}')
+        if rows == "inner_calls":
+            from harness.transcripts.inner_rows import COLUMNS
+
+            return frame.of_rows(self.inner_calls(), COLUMNS)
+        raise ValueError(f'to_pandas() gives "results", "episodes", "turns" or "inner_calls", not {rows!r}')

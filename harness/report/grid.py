@@ -37,9 +37,12 @@ FACTORS: Final[dict[Unit | None, tuple[float, str]]] = {"thousands": (1e-3, "K")
 
 
 def cell_text(cell: Cell, kind: ErrorKind | None, table: Table, metric: str | None = None) -> str:
-    """A cell as a reader sees it: `0.67 (0.17)`, `0.67 ± 0.17`, `0.67 [0.35, 0.88]`, `35.1K`, `> 64`, or `–`."""
+    """A cell as a reader sees it: `0.67 (0.17)`, `0.67 ± 0.17`, `0.67 [0.35, 0.88]`, `35.1K`, `> 64`, `≥ 0.25`, or
+    `–`."""
 
     value = number(cell.value, table, metric)
+    if cell.beyond == "least" and value != NOTHING:
+        return f"≥ {value}"
     if cell.beyond is not None and value != NOTHING:
         return f"{'>' if cell.beyond == 'above' else '<'} {cell.value:g}"
     if value == NOTHING or kind is None:

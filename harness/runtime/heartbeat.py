@@ -51,7 +51,8 @@ class Heartbeat:
         self._last = self._begun[:2]
 
     def counts(self) -> str:
-        """Calls answered of calls sent, output tokens a second since this was called last, and the time left."""
+        """Calls answered of calls sent (of agents whose programs call a model: turns and these calls), output tokens a
+        second since this was called last, and the time left."""
         now, all_time = self._clock(), _Counts.of(self.usage)
         counts, (before, last) = all_time - self._begun[1], self._last
         recent, seconds = all_time - last, now - before
@@ -59,7 +60,9 @@ class Heartbeat:
             self._begun = now, *self._begun[1:]
         self._last = now, all_time
         parts = [f"{counts.answers:,} of {counts.calls:,} calls answered"]
-        if counts.calls and not counts.answers:  # nothing is answered, or other processes do not say how many are
+        if counts.inner_calls:
+            parts = [f"{counts.turns:,} turns", f"{counts.inner_calls:,} inner calls answered"]
+        elif counts.calls and not counts.answers:  # nothing is answered, or other processes do not say how many are
             parts = [f"{counts.calls:,} calls sent"]
         if seconds > 0 and (tokens := recent.output_tokens or recent.tokens) > 0:
             kind = "output tokens" if recent.output_tokens else "tokens"
@@ -106,6 +109,7 @@ class _Counts:
     tokens: int
     output_tokens: int
     turns: int
+    inner_calls: int
 
     @classmethod
     def of(cls, usage: Usage) -> Self:

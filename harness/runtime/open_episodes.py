@@ -386,6 +386,8 @@ class Episodes:
             finally:
                 for inner in self.inner.values():
                     inner.end(episode.id)
+                for gate in self.gates.values():
+                    gate.engine.end_episode(episode.id, episode.outcome)
                 self.playing.discard(this)
                 self._changed.set()
                 self._changed = asyncio.Event()
@@ -425,7 +427,7 @@ class _OpenEpisode:
         else:
             episode = grade(episode, condition, case, run.errors)
         turns = turns_of(episode, condition, case)
-        usage = usage_of(episode, condition, case, {name: one.model for name, one in run.plan.engines.items()})
+        usage = usage_of(episode, condition, case, run.plan.engines, run.plan.inner)
         scored = score(episode, run.plan.metrics, condition.uses_ground_truth, run.errors, turns, usage)
         marks = {name: getattr(scored, name) for name in storage.MARKS}
         line = storage.end_line(episode, scored.labels, scored.to_json()["numbers"], scored.error, marks)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from harness.api import AskedTurn, Completion, Engine, Facts, Move, Reply, Request, Thread, Turn, derive_seed
+from harness.api import Completion, Engine, Facts, Move, Reply, Request, Thread, Turn, derive_seed
 from harness.api.errors import EngineError, EngineFatalError
 from harness.config.prompts import PromptSet
 from harness.replies.dropped_fields import dropped_fields
@@ -188,9 +188,7 @@ class ModelPlayer:
         self.turns += 1
         if turn.fresh:
             # in its episode's place among those that wait
-            questions = self.thread.questions
-            self.thread = Thread(self.thread.age, self.prompts.chat, self.prompts.verbatim)
-            self.thread.questions = questions
+            self.thread = Thread(self.thread.age, self.prompts.chat, self.prompts.verbatim, self.thread.questions)
             self.tools, self._offered, self._unanswered = (), (), []
         if not self.thread.messages:
             if self._context is not turn.context:
@@ -206,8 +204,10 @@ class ModelPlayer:
         self.prefill = self.prompts.beginning(variables)
         self.asked = len(self.thread.messages)
         if self.engine.keeps_questions:
-            asked = AskedTurn(self.thread.messages, self.asked, self.turns - 1, turn.reply, self.tools)
-            self.thread.questions.append(asked)
+            from harness.api.asked_turn import AskedTurn  # what only a program that acts by itself needs
+
+            own = self.turns - 1, derive_seed(self.seed, self.turns - 1, 0), turn.reply, self.tools
+            self.thread.questions.append(AskedTurn(self.thread.messages, self.asked, *own))
         return variables
 
 

@@ -135,6 +135,7 @@ def describe(
         "git": commit(plan.project.root),
         "engine_types": {name: type(engine).__name__ for name, engine in plan.engines.items()},
         "engine_args": {name: without_secrets(engine.describe()) for name, engine in plan.engines.items()},
+        **_billing(plan),
         "command": list(map(without_secrets, sys.argv)),
         "versions": {
             "harness": __version__,
@@ -151,6 +152,13 @@ def describe(
         "cases": dict(cases),
         "planned": planned,
     }
+
+
+def _billing(plan: Plan) -> dict[str, Any]:
+    """Which engines answer the calls of agents' programs, and which answer in batches, where some do."""
+    inner = {outer: {"engine": name, "model": plan.engines[name].model} for outer, name in plan.inner.items()}
+    batched = [name for name, engine in plan.engines.items() if engine.collects]
+    return ({"inner": inner} if inner else {}) | ({"in_batches": batched} if batched else {})
 
 
 def default_folder(plan: Plan, overwrite: bool = False) -> Path:

@@ -39,6 +39,8 @@ class RunRecord(TypedDict, total=False):
     generation_kwargs: dict[str, Any]
     engine_args: dict[str, Any]
     engine_types: dict[str, str]
+    inner: _Records
+    in_batches: list[str]
     versions: dict[str, Any]
     hardware: dict[str, Any]
     stopped: dict[str, Any]

@@ -91,6 +91,10 @@ class RunSpecs:
         if known.metrics is None:
             known.metrics = resolve.metrics(known.spec, self.project)
         own = {name: copy.copy(metric) for name, metric in known.metrics.items()}
+        if meta.get("inner"):
+            from harness.config.inner_engines import with_inner  # what only such a run needs
+
+            own = with_inner(own, self.project)
         for name, metric in own.items():
             metric.recall(name, meta)
         return _standing_at(known.spec, str(folder / SPEC)), own

@@ -12,10 +12,11 @@ from types import MappingProxyType
 from typing import Any
 
 from harness import storage
-from harness.api import Case, CorpusMetric, Episode, Metric, RatioMetric
+from harness.api import Case, CorpusMetric, Engine, Episode, Metric, RatioMetric
 from harness.api.errors import SetupError
 from harness.config.permissions import confined
 from harness.config.plan import Condition, Plan
+from harness.engines.usage import billed, billed_inner
 from harness.runtime.players import LIMITED
 from harness.storage.error_log import ErrorLog
 from harness.tables import CorpusRecord, EpisodeScore, Number
@@ -24,7 +25,6 @@ from harness.tables.scores import is_countable
 _UNLOGGED = ErrorLog()
 _FAILED = {*storage.PASSING, *storage.REFUSALS}
 """Kinds of turns whose last request had no answer."""
-_BILLED = ("input", "cached", "output", "usd", "uncounted", "calls")
 
 
 def labels(plan: Plan, condition: Condition, case: Case) -> dict[str, Any]:
@@ -134,28 +134,36 @@ def turns_of(episode: Episode, condition: Condition, case: Case) -> dict[str, di
 
 
 def usage_of(
-    episode: Episode, condition: Condition, case: Case, models: Mapping[str, str]
+    episode: Episode,
+    condition: Condition,
+    case: Case,
+    engines: Mapping[str, Engine],
+    inner: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, dict[str, float]]:
-    """`EpisodeScore.usage`. `models`: name of a model in the spec → its own name."""
-    usage: dict[str, dict[str, float]] = {}
-    for move in episode.moves() if models else ():
+    """`EpisodeScore.usage`.
+
+    Args:
+        engines: name of a model in the spec → what answers for it.
+        inner: as in `Plan`. A program's inner calls are billed, and not its replies.
+    """
+    usage: dict[str, Counter[str]] = {}  # counts may be USD
+
+    def of(name: str) -> tuple[Counter[str], bool]:
+        engine = engines.get(name)
+        model, in_batch = (name, False) if engine is None else (engine.model, engine.collects)
+        return usage.setdefault(model, Counter()), in_batch
+
+    for move in episode.moves() if engines else ():
+        name = condition.group_of(case, move.agent).model or "model"
+        if move.inner_calls is not None and name in inner:
+            counts, _ = of(inner[name])
+            counts.update(billed_inner(move.inner_calls))
+            counts.update({"replies": len(move.calls), "inner_calls": move.inner_calls.calls})
+            continue
         for call in move.calls:
-            name = condition.group_of(case, move.agent).model or "model"
-            counts = usage.setdefault(models.get(name, name), dict.fromkeys(_BILLED, 0))
-            counts["calls"] += 1
-            if call.cost is not None:
-                counts["usd"] += call.cost
-            elif call.input_tokens is None or call.output_tokens is None:
-                counts["uncounted"] += 1
-            else:
-                counts["input"] += call.input_tokens
-                counts["output"] += call.output_tokens
-                counts["cached"] += call.cached_tokens or 0
-    return {
-        model: {name: count for name, count in counts.items() if count and name != "calls"}
-        for model, counts in usage.items()
-        if counts["uncounted"] < counts["calls"]
-    }
+            counts, in_batch = of(name)
+            counts.update(billed(call, in_batch))
+    return {model: {kind: count for kind, count in counts.items() if count} for model, counts in usage.items()}
 
 
 def _unanswered(episode: Episode) -> str | None:

@@ -119,7 +119,7 @@ def _common(one: Sequence[Any], other: Sequence[Any]) -> int:
     most = min(len(one), len(other))
     if one[:most] == other[:most]:
         return most
-    return next(i for i in range(most) if one[i] != other[i])
+    return next((i for i in range(most) if one[i] != other[i]), most)
 
 
 def dropped_line(turn: TurnId, numbers: Iterable[int]) -> Line:

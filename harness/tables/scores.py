@@ -53,8 +53,10 @@ class EpisodeScore:
             answered, readably or not, kind of error: those that ended without an action}.
         dropped_fields: field → the number of replies that have it and of which it was not read.
         usage: model, by its own name → what its replies are billed by: tokens of "input", the "cached" ones among them,
-            and of "output"; "usd", what replies say themselves that they cost, and their tokens then do not count;
-            "uncounted", how many replies say neither. Only models that said something.
+            and of "output", and how many of each were those of batches ("batch_input", …); "usd", what replies say
+            themselves that they cost, and their tokens then do not count; "uncounted", how many replies say neither.
+            Only models that replied. One that answered the calls of agents' programs also has "inner_calls", how many,
+            and "replies", those of the programs meanwhile.
         withheld: the metric whose number is not shown although there is one (`without`); no part of the file.
     """
 

@@ -86,7 +86,8 @@ class Cell:
         unread: whether too few turns of the model of some of the episodes were parsed to say anything of it.
         best: whether it is the best of its column, in tables that say which is.
         blank: whether its row has no such number, so that nothing is missing.
-        beyond: whether the number meant lies above or below `value`, the last one that is not extrapolated.
+        beyond: whether the number meant lies above or below `value`, the last one that is not extrapolated; or is
+            `value` at least, a sum that lacks what is unknown.
     """
 
     value: float | None = None
@@ -103,7 +104,7 @@ class Cell:
     unread: bool = False
     best: bool = False
     blank: bool = False
-    beyond: Literal["above", "below"] | None = None
+    beyond: Literal["above", "below", "least"] | None = None
 
     @property
     def equal(self) -> bool:

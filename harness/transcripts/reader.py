@@ -28,6 +28,7 @@ from harness.runtime.sources import changed, changed_files
 from harness.runtime.steps import Recorded, Steps, by_turn, recorded_move
 from harness.runtime.verification import misstated
 from harness.storage import finished_episodes
+from harness.transcripts.costs import SeatPrice, SeatPrices
 from harness.transcripts.findings import findings
 from harness.transcripts.moves import from_journal, turns_of
 from harness.transcripts.view_api import RecordedTurn, Transcript
@@ -72,6 +73,7 @@ class Transcripts:
             what = error.line() if isinstance(error, NotApprovedError) else error.message
             why = f"prompts cannot be shown: {what}"
             self.problem = why if self.plan is None else _joined(f"some {why}", self.problem)
+        self._prices = SeatPrices(self.meta, self.plan)
 
     def _changes(self, of_spec: RunPlan, parameters: Mapping[str, str]) -> str | None:
         """In words: what the run used that is not the same now; `parameters`: as in `load_parameters`."""
@@ -103,13 +105,20 @@ class Transcripts:
             what = f"the task's {' and '.join(other)} changed since the run"
             self.problem = _joined(f"{what}: prompts and right answers are shown as they would be now", self.problem)
 
-    def read(self, episode: str, batches: Sequence[Sequence[Move]], end: Mapping[str, Any] | None = None) -> Transcript:
+    def read(
+        self,
+        episode: str,
+        batches: Sequence[Sequence[Move]],
+        end: Mapping[str, Any] | None = None,
+        inner: bool = True,
+    ) -> Transcript:
         """The transcript of an episode.
 
         Args:
             episode: its id.
             batches: its moves in the order of the protocol; the last batch may lack some while the run is going.
             end: its end line; None while it is not finished.
+            inner: whether its turns are to have their inner calls.
         """
         if self.plan is not None:
             self._survey(self._of_spec)
@@ -145,7 +154,7 @@ class Transcripts:
             played = turns_of(batches, played)
         agents = condition.protocol.possible_agents(case) if condition is not None and case is not None else None
         agents = agents or tuple(dict.fromkeys(turn.agent for turn in played))
-        models, policies = self._players(condition, case, agents, played)
+        models, policies, seat_prices = self._players(condition, case, agents, played)
         bare = from_journal(episode, batches, end, problem)
         whole = replace(
             bare,
@@ -159,7 +168,8 @@ class Transcripts:
             roles=bare.roles or dict(case.roles if case else {}),
             models=models,
             policies=policies,
-            turns=tuple(self._with_inner(episode, played)),
+            turns=tuple(self._with_inner(episode, played) if inner else played),
+            seat_prices=seat_prices,
         )
         return replace(whole, findings=tuple(findings(self.folder, whole)))
 
@@ -217,24 +227,26 @@ class Transcripts:
 
     def _players(
         self, condition: Condition | None, case: Case | None, agents: Sequence[str], played: Sequence[RecordedTurn]
-    ) -> tuple[dict[str, str], dict[str, str]]:
-        """(agent → its model, agent → its policy)."""
+    ) -> tuple[dict[str, str], dict[str, str], dict[str, SeatPrice]]:
+        """(agent → its model, agent → its policy, agent of a model → what its replies are billed at)."""
         models: dict[str, str] = {}
         policies: dict[str, str] = {}
         if condition is None or case is None or self.plan is None:
             model = str(self.meta["model"])
             asked = {turn.agent for turn in played if turn.move is not None and turn.move.calls}
-            return {agent: model for agent in agents if agent in asked}, {}
+            models = {agent: model for agent in agents if agent in asked}
+            return models, {}, {agent: self._prices.of("model", model) for agent in models}
+        seat_prices: dict[str, SeatPrice] = {}
         for agent in agents:
             group = condition.group_of(case, agent)
             if group.policy is not None:
                 default = self.meta.get("policies_only") and group.name == "default"
                 policies[agent] = self.plan.model if default else type(group.policy()).__name__
-            elif group.model in (None, "model"):
-                models[agent] = self.plan.model
-            else:
-                models[agent] = self.plan.engines[group.model].model
-        return models, policies
+                continue
+            own = group.model in (None, "model")
+            models[agent] = self.plan.model if own else self.plan.engines[str(group.model)].model
+            seat_prices[agent] = self._prices.of(group.model or "model", models[agent])
+        return models, policies, seat_prices
 
 
 class _Cases:

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from harness.api import Completion, CorpusMetric, Metric, RatioMetric
+from harness.api import Completion, CorpusMetric, Metric, Move, RatioMetric
 from harness.api.printable import utf8
 from harness.tables import EpisodeScore
+from harness.tables.cost import Usd
+from harness.transcripts.costs import of_moves
 from harness.transcripts.findings import readers
 from harness.transcripts.view_api import RecordedTurn, Transcript
 
-Kind = Literal["text", "integer", "number", "flag", "json", "texts", "messages"]
+TidyKind = Literal["text", "integer", "number", "flag", "json", "texts", "messages"]
 """What a column holds where it is not None: str, int, float, bool, anything that JSON can write, a list of str, or a
 list of {"role", "content"}."""
 
@@ -31,11 +33,11 @@ class TidyColumn:
     """A column of a tidy table: its name, the kind of its values, and what they say."""
 
     name: str
-    kind: Kind
+    kind: TidyKind
     about: str
 
 
-def _columns(*columns: tuple[str, Kind, str]) -> tuple[TidyColumn, ...]:
+def _columns(*columns: tuple[str, TidyKind, str]) -> tuple[TidyColumn, ...]:
     return tuple(TidyColumn(*column) for column in columns)
 
 
@@ -45,8 +47,22 @@ _TOKENS: Final = _columns(
     ("cached_tokens", "integer", "those of the prompts that the engine had in its cache"),
     ("reasoning_tokens", "integer", "those of the replies that were reasoning"),
     ("latency", "number", "seconds that the calls took, one after another"),
-    ("cost", "number", "USD that agents of your own report"),
+    ("cost", "number", "USD: what replies say themselves, else their tokens at the known prices; None if unknown"),
+    (
+        "cost_is_whole",
+        "flag",
+        "whether `cost` is all of it: False where a part is unknown, so that it is a lower bound",
+    ),
 )
+_INNER: Final = _columns(
+    ("inner_calls", "integer", "calls that agents' programs made of their model; `calls` are replies"),
+    ("inner_input_tokens", "integer", "tokens of the prompts of these"),
+    ("inner_output_tokens", "integer", "tokens of the answers to these"),
+    ("inner_failed", "integer", "how many of them failed"),
+    ("inner_refused", "integer", "how many more a limit did not allow"),
+    ("inner_dropped", "integer", "how many that were recorded the programs did not make again after a resume"),
+)
+"""Of runs that have such calls."""
 _FIRST: Final = _columns(
     ("run", "text", "the run's id"),
     ("spec", "text", "the spec's name"),
@@ -70,6 +86,7 @@ _LAST: Final = _columns(
     ("group_answer", "json", "the answer of the group"),
     ("facts", "json", "what else the protocol reports of the outcome"),
     ("models", "json", "agent → the model that played it"),
+    ("costs", "json", 'agent → {"usd": what its replies cost, "is_whole": whether that is all of it}; only known ones'),
     ("policies", "json", "agent → the policy that played it"),
     ("prompt_problem", "text", "why prompts of this episode are missing or may differ from those that were sent"),
 )
@@ -112,7 +129,8 @@ class Tidy:
 
     Attributes:
         episode_columns: the columns of an episode's row: what was played, labels, metrics, then everything else.
-        turn_columns: the columns of a turn's row.
+        turn_columns: the columns of a turn's row; those of a row of an inner call are `inner_rows.COLUMNS`.
+        has_inner_calls: whether agents' programs had a model to call.
     """
 
     def __init__(
@@ -149,7 +167,7 @@ class Tidy:
                     TidyColumn(part, "number", f"a part of the metric {metric}") for part in parts if part
                 ]
             self._metrics[metric] = (name, *parts)
-        kinds: dict[str, Kind | None] = {}
+        kinds: dict[str, TidyKind | None] = {}
         for score in self._scores.values():
             for label, value in score.labels.items():
                 if not (label == "model" and score.model == meta["model"]):
@@ -161,8 +179,14 @@ class Tidy:
         more = [
             TidyColumn(column, "json", f"what `harness {name}` found out: a list") for name, column in found.items()
         ]
-        self.episode_columns = (*_FIRST, *label_columns, *metric_columns, *_LAST, *more)
-        self.turn_columns = (*TURN_COLUMNS, *more)
+        self.has_inner_calls = bool(meta.get("inner"))
+        inner = tuple(c for c in _INNER if self.has_inner_calls and c.name not in self._names(metric_columns))
+        self.episode_columns = (*_FIRST, *label_columns, *metric_columns, *_LAST, *inner, *more)
+        self.turn_columns = (*TURN_COLUMNS, *(_INNER if self.has_inner_calls else ()), *more)
+
+    @staticmethod
+    def _names(columns: Iterable[TidyColumn]) -> set[str]:
+        return {column.name for column in columns}
 
     def rows(self, transcripts: Iterable[Transcript]) -> Iterator[tuple[Row, Iterator[Row]]]:
         """(the episode's row, its turns' rows) of every transcript, then those of episodes that were never finished."""
@@ -175,7 +199,7 @@ class Tidy:
 
     def _with_findings(self, row: Row, transcript: Transcript) -> tuple[Row, Iterator[Row]]:
         """The rows of an episode and of its turns, with what was found out about them."""
-        turns = turn_rows(str(self._meta["run"]), transcript)
+        turns = turn_rows(str(self._meta["run"]), transcript, self.has_inner_calls)
         if not self._columns:
             return row, turns
         own: dict[str, list[Any]] = {column: [] for column in self._columns.values()}
@@ -210,18 +234,23 @@ class Tidy:
         row |= {"agents": len(transcript.agents), "turns": len(moves)}
         row |= {"rounds": len({turn.round for turn in transcript.turns})}
         row |= {"failed_turns": sum(move.error is not None for move in moves)}
-        row |= _usage([call for move in moves for call in move.calls])
+        row |= _usage([call for move in moves for call in move.calls]) | _paid(transcript.usd())
+        if self.has_inner_calls:  # metrics of the same names have the same numbers
+            row |= {name: value for name, value in _inner(moves).items() if name in row}
+        costs = {agent: usd for agent in transcript.seat_prices if (usd := transcript.usd(agent)) is not None}
+        row |= {"costs": {agent: {"usd": usd.value, "is_whole": usd.whole} for agent, usd in costs.items()} or None}
         row |= {"models": dict(transcript.models), "policies": dict(transcript.policies)}
         if (outcome := transcript.outcome) is not None:
             row |= {"answers": dict(outcome.answers), "group_answer": outcome.group, "facts": dict(outcome.facts)}
         return _encodable(row)
 
 
-def turn_rows(run: str, transcript: Transcript) -> Iterator[Row]:
-    """One row for each turn that was played, in order; the keys are those of `TURN_COLUMNS`."""
+def turn_rows(run: str, transcript: Transcript, inner: bool = False) -> Iterator[Row]:
+    """One row for each turn that was played, in order; the keys are those of `TURN_COLUMNS`, and those of inner calls
+    if they are asked for."""
     for turn in transcript.turns:
         if turn.move is not None:
-            yield _turn(run, transcript, turn)
+            yield _turn(run, transcript, turn) | (_inner([turn.move]) if inner else {})
 
 
 def _turn(run: str, transcript: Transcript, turn: RecordedTurn) -> Row:
@@ -252,6 +281,7 @@ def _turn(run: str, transcript: Transcript, turn: RecordedTurn) -> Row:
         "error_kind": move.error_kind,
         "retries": max(len(turn.retries), len(move.calls) - 1, 0),
         **_usage(move.calls),
+        **_paid(of_moves([move], transcript.seat_prices)),
         "finish_reason": last.finish_reason if last else None,
     }
     return _encodable({column.name: values[column.name] for column in TURN_COLUMNS})
@@ -267,10 +297,21 @@ def _persona(turn: RecordedTurn) -> str | None:
 def _usage(calls: Sequence[Completion]) -> Row:
     """Sums over calls; None if none of them reports it."""
     row: Row = {"calls": len(calls)}
-    for column in _TOKENS:
+    for column in _TOKENS[:-2]:
         reported = [value for call in calls if (value := getattr(call, column.name)) is not None]
         row[column.name] = sum(reported) if reported else None
     return row
+
+
+def _paid(amount: Usd | None) -> Row:
+    return {"cost": amount and amount.value, "cost_is_whole": None if amount is None else amount.whole}
+
+
+def _inner(moves: Iterable[Move]) -> Row:
+    """Sums over the turns of agents whose programs had a model to call; None without any."""
+    usages = [move.inner_calls for move in moves if move.inner_calls is not None]
+    names = {column.name: column.name.removeprefix("inner_") for column in _INNER}
+    return {name: sum(getattr(one, field) for one in usages) if usages else None for name, field in names.items()}
 
 
 def _encodable(row: Row) -> Row:
@@ -289,9 +330,9 @@ def _float(value: float | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _common(kind: Kind | None, value: Any) -> Kind | None:
+def _common(kind: TidyKind | None, value: Any) -> TidyKind | None:
     """The narrowest kind that holds the values so far and this one; None if there are none yet."""
-    own: Kind = "json"
+    own: TidyKind = "json"
     if isinstance(value, bool):
         own = "flag"
     elif isinstance(value, int):

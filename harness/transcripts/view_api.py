@@ -9,10 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.api import Case, Facts, Outcome, Protocol, Task
 from harness.runtime.prompt_reader import RecordedTurn
+
+if TYPE_CHECKING:
+    from harness.tables.cost import Usd
+    from harness.transcripts.costs import SeatPrice
 
 __all__ = [
     "Bars",
@@ -84,6 +88,7 @@ class Transcript:
         finished: whether the journal holds its end.
         findings: what extensions have found out about it since it was played (`findings`).
         problem: why prompts are missing, or may differ from those that were sent; None if nothing has changed.
+        seat_prices: agent → what its replies are billed at, of agents that models played.
     """
 
     id: str
@@ -104,6 +109,14 @@ class Transcript:
     finished: bool = True
     findings: tuple[Finding, ...] = ()
     problem: str | None = None
+    seat_prices: Mapping[str, SeatPrice] = field(default_factory=dict, repr=False, compare=False)
+
+    def usd(self, agent: str | None = None) -> Usd | None:
+        """What the episode cost, or one agent's part of it; None if no model was asked, or nothing of it is known."""
+        from harness.transcripts.costs import of_moves  # what only readers of costs need
+
+        own = (turn.move for turn in self.turns if turn.move is not None and agent in (None, turn.agent))
+        return of_moves(own, self.seat_prices)
 
     @property
     def rounds(self) -> Sequence[Sequence[RecordedTurn]]:

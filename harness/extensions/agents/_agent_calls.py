@@ -135,6 +135,8 @@ def _modules(name: str) -> list[str]:
 
 def in_words(error: BaseException) -> str:
     """An error of an agent in one line: kind, message, and in brackets the innermost line of the user's code."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:  # clients wrap whatever happens in them
+        error = error.exceptions[0]
     try:
         message = str(error)
     except Exception as failure:  # an exception of their own
@@ -336,7 +338,7 @@ class _Job:
         """What the agent gave; awaited first, where it is awaitable."""
         if not inspect.isawaitable(result):
             return result
-        self._awaited = asyncio.run_coroutine_threadsafe(_guarded(result), self._loop())
+        self._awaited = asyncio.run_coroutine_threadsafe(guarded(result), self._loop())
         value, error = self._awaited.result()
         if error is not None:
             raise error
@@ -354,7 +356,8 @@ class _Job:
             self._awaited.cancel()
 
 
-async def _guarded(result: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+async def guarded(result: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+    """What an agent's awaitable gives, or raises: whatever that is, the loop of all goes on."""
     try:
         return await result, None
     except asyncio.CancelledError:

@@ -57,6 +57,7 @@ class Processes:
         environment: Mapping[str, str],
         folder: Path | None = None,
         on_over: Callable[[AgentProcess], None] = lambda process: None,
+        kind: type[AgentProcess] | None = None,
     ) -> AgentProcess:
         """Start one, in a session of its own.
 
@@ -66,6 +67,7 @@ class Processes:
             environment: all of it.
             folder: where it runs; None: where this process does.
             on_over: called when it has ended.
+            kind: what makes of its output what it is; None: replies on standard output.
 
         Raises:
             EngineFatalError: it cannot be started.
@@ -78,7 +80,7 @@ class Processes:
 
         whole = {**environment, **self._mark}
         whole.setdefault("PYTHONUNBUFFERED", "1")  # a reply in a buffer would be waited for
-        protocol = functools.partial(AgentProcess, self._log, agent, over)
+        protocol = functools.partial(kind or AgentProcess, self._log, agent, over)
         try:
             _, process = await asyncio.get_running_loop().subprocess_exec(
                 protocol, *command, env=whole, cwd=folder, start_new_session=True

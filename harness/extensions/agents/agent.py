@@ -15,28 +15,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from harness.api import CallsModels, Completion, Engine, Facts, Range, Request, plugin
+from harness.api import CallsModels, CallsTools, Completion, Engine, Facts, Outcome, Range, Request, plugin
 from harness.api.errors import EngineFatalError, RequestError, SetupError
 from harness.api.inner_calls import InnerDoor
 from harness.api.printable import clean_name
 from harness.engines.call_keys import engine_facts
 from harness.engines.priority import PriorityGate
+from harness.extensions.agents import _acting_fields as acting
 from harness.extensions.agents import _agent_calls as calls
 from harness.extensions.agents import _agent_environment as environment
 from harness.extensions.agents._agent_log import AgentLog, without_keys
 from harness.extensions.agents._prompting import prompting
 from harness.extensions.openai.replicas import keys_sent, public
+from harness.extensions.seats.packages import require
 from harness.plugins.approvals import NeedsApproval
 from harness.plugins.manifests import is_installed
 from harness.plugins.needed_approval import NeededApproval
 from harness.storage.redaction import without_secrets
 
 if TYPE_CHECKING:
+    from harness.extensions.agents._acting_agent import ActingAgent
     from harness.extensions.agents._agent_processes import ProgramAgent
     from harness.extensions.agents._agent_server import AgentServer
     from harness.extensions.agents._prompt_program import PromptProgram
 
-    _Form = calls.PythonAgent | ProgramAgent | PromptProgram | AgentServer
+    _Form = calls.PythonAgent | ProgramAgent | PromptProgram | ActingAgent | AgentServer
 
 _INSTALLED = ("/usr/bin", "/usr/lib", "/usr/sbin", str(Path(sys.executable).resolve()))
 """What only an administrator changes, and this Python."""
@@ -45,7 +48,7 @@ _MAX_FILES = 1_000
 
 
 @plugin
-class Agent(CallsModels, NeedsApproval):
+class Agent(CallsModels, CallsTools, NeedsApproval):
     """An agent of your own: a Python function or class (`call`), a program (`command`), a server (`url`), or an A2A
     agent (`a2a`).
 
@@ -66,7 +69,9 @@ class Agent(CallsModels, NeedsApproval):
         api_key_env: the environment variable with the server's key.
         interface: how a program is asked: by `lines` of JSON, or by a `prompt`: it is started for each turn, gets the
             turn's text, and prints its reply. The text is its standard input, or stands in the command for `{prompt}`,
-            or in the file whose name stands there for `{prompt_file}`.
+            or in the file whose name stands there for `{prompt_file}`. By `mcp`: it is started once for each seat of an
+            episode and plays by itself, through the MCP server of its seat (HARNESS_MCP_URL, HARNESS_MCP_TOKEN; a
+            function gets `mcp_url` and `mcp_token`).
         continue_command: with `prompt`: the command in later turns, which goes on with the session of the one before
             in the same folder and gets what is new; without it the command gets the whole conversation in each turn.
         reply: with `prompt`: where the reply is, if not in the standard output: a file in the working folder, and
@@ -101,7 +106,7 @@ class Agent(CallsModels, NeedsApproval):
     max_retries: Annotated[int, Range(ge=0)] = 2
     backoff: Annotated[float, Range(ge=0)] = 0.5
     api_key_env: str = ""
-    interface: Literal["lines", "prompt"] = "lines"
+    interface: Literal["lines", "prompt", "mcp"] = "lines"
     continue_command: str | list[str] | None = None
     reply: str = ""
     home: str | dict[str, Any] | None = None
@@ -136,6 +141,8 @@ class Agent(CallsModels, NeedsApproval):
         environment.check_fields(self)
         self._words = _words(self.command) if self.command else []
         later = _words(self.continue_command) if self.continue_command else []
+        self.keeps_questions = self.waits_for_turn = self.interface == "mcp"
+        acting.check_fields(self)
         self._prompting = prompting(self, self._words, later)
         self._words += later  # all of them name what it runs
         self._log_path: Path | None = None
@@ -227,6 +234,8 @@ class Agent(CallsModels, NeedsApproval):
 
     def check(self) -> None:
         """Raises `SetupError` for a module or a program that does not exist."""
+        if self.interface == "mcp":
+            require("mcp")
         if self.inner is not None:
             environment.check_packages()
         if self.call:
@@ -258,7 +267,9 @@ class Agent(CallsModels, NeedsApproval):
             raise SetupError(f"{self._log_path} cannot be written: {error.strerror or error}") from None
         log.open()
         log.begin(self.model)
-        if self.call:
+        if self.interface == "mcp":
+            self._form = await acting.start(self, self._words, log, self._doors)
+        elif self.call:
             self._form = calls.PythonAgent(self.call, self.args, self.timeout, log, self._doors)
         elif self._prompting is not None:
             from harness.extensions.agents._prompt_program import PromptProgram
@@ -309,13 +320,22 @@ class Agent(CallsModels, NeedsApproval):
             raise type(error)(text) from None
 
     async def _ask(self, form: _Form, queue: PriorityGate, request: Request) -> Completion:
-        if self.command and self._prompting is None and not self.history:
+        if self.interface == "mcp" or (self.command and self._prompting is None and not self.history):
             return await form.complete(request)  # a process answers one at a time, and they are few
         await queue.enter(request.thread.age)
         try:
             return await form.complete(request)
         finally:
             queue.leave()
+
+    @property
+    def tools_problem(self) -> str | None:
+        return None if self.interface == "mcp" else "a program that answers with texts calls none (interface=mcp does)"
+
+    def end_episode(self, episode: str, outcome: Outcome | None) -> None:
+        if self.interface == "mcp" and self._form is not None:
+            form: Any = self._form
+            form.end_episode(episode, outcome)
 
     def stop_retrying(self, reason: Exception) -> None:
         if isinstance(self._form, Engine):  # a server, which is asked again

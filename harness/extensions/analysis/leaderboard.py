@@ -15,9 +15,10 @@ from harness.evaluation.run import Run
 from harness.extensions.analysis.published_beside import cited
 from harness.plugins.manifests import offers
 from harness.report.provenance import of_run
-from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, spent, text
-from harness.tables.cost import Price, Prices, cost, priced
+from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, text
+from harness.tables.cost import Price, Prices, priced, total, usd_of_episodes
 from harness.tables.published_figures import PublishedTable
+from harness.tables.spent import beside_calls
 
 from .comparison import changes_in_words, spec_changes
 
@@ -58,13 +59,9 @@ class RunScores:
         """What it cost, in words: USD by the known prices, else tokens."""
         if self.run.get("policies_only"):
             return "nothing: policies play"
-        if (usd := spent.usd_an_episode(self.scores, self.prices)) is not None:
-            episodes = sum(bool(score.usage) for score in self.scores)
-            return f"{usd * episodes:,.4g} USD for {episodes:,} episodes, by the known prices"
-        billed = {"input": "tokens_input", "output": "tokens_output"}
-        total = cost(billed, self.prices, self.scores, 0)
-        if total.value is not None:
-            return f"{total.value:,.4g} USD for {total.n or 0:,} episodes, by the known prices"
+        amounts = usd_of_episodes(self.scores, self.prices)
+        if (paid := total(amounts)) is not None:
+            return f"{paid} for {len(amounts):,} episodes, by what replies say and the known prices"
         counted = [x for score in self.scores for name in _TOKENS if (x := score.number(name)) is not None]
         return f"{sum(counted):,.0f} tokens; no price is known" if counted else "not known: no price"
 
@@ -98,14 +95,16 @@ def leaderboard(runs: Sequence[RunScores], published: Iterable[PublishedTable] =
     shown = scores if runs[0].headline is None else runs[0].headline.withheld(scores)
     published = list(published)
     tables, differing = [], differences(runs)
-    for entry in runs[0].tables:
-        table = build(cited(priced(entry, prices_by_name), published), shown, runs[0].metrics)
+    metrics = {name: metric for run in reversed(runs) for name, metric in run.metrics.items()}
+    entries = beside_calls(runs[0].tables, shown)
+    for entry in entries:
+        table = build(cited(priced(entry, prices_by_name), published), shown, metrics)
         has_costs = any(derived.kind == "cost" for derived in entry.derived.values())
         has_headline = runs[0].headline is not None and runs[0].headline.metric in entry.cells
         further = (disputed if has_costs else None, differing, readers_in_words(runs) if has_headline else None)
         answered = dict.fromkeys(note for run in runs for note in of_run(run.run))
         tables.append(replace(table, notes=(*table.notes, *filter(None, further), *answered)))
-    return tables if runs[0].headline is None else runs[0].headline.explained(runs[0].tables, tables, scores)
+    return tables if runs[0].headline is None else runs[0].headline.explained(entries, tables, scores)
 
 
 def by_readers(runs: Sequence[RunScores]) -> dict[str, tuple[float, float]]:

@@ -11,12 +11,11 @@ from harness.config.plan import simulated
 from harness.extensions.analysis.published_beside import other_episodes
 from harness.report.provenance import of_run
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, text
-from harness.tables.cost import Prices, cost
+from harness.tables.cost import Prices, Usd, usd_an_episode, usd_cell, usd_digits
 from harness.tables.notes import clusters_in_words
 from harness.tables.parse_share import ParseShare
 from harness.tables.published_figures import PublishedTable
 from harness.tables.scores import cluster_of
-from harness.tables.spent import usd_an_episode, usd_digits
 from harness.tables.table import words_of
 
 from .half_column import HALF, HalfColumn, uneven, why_hidden, without_headline
@@ -33,7 +32,6 @@ from .leaderboard import (
 from .model_pairs import ModelPair, ModelPairs, rank_notes, significant
 
 Role = Literal["model", "floor", "ceiling", "published"]
-_BILLED: Final = {"input": "tokens_input", "output": "tokens_output"}
 _ROLES: Final[Mapping[Role, str]] = {"model": "", "floor": " (floor)", "ceiling": " (ceiling)", "published": ""}
 COUNTS: Final = ("n", "failed", "missing")
 
@@ -61,7 +59,7 @@ class Standing:
     role: Role = "model"
     ranks: tuple[int, int] | None = None
     beside: Mapping[str, Cell] = field(default_factory=dict)
-    usd: float | None = None
+    usd: Usd | None = None
     read: float | None = None
     limited: int = 0
     clusters: int | None = None
@@ -156,7 +154,7 @@ class Standings:
                     *([_plain(row, row.read)] if has_reads else []),
                     *(_plain(row, row.count(name)) for name in counts),
                     *(row.beside.get(name, Cell(n=None)) for name in beside),
-                    *([_plain(row, row.usd)] if has_costs else []),
+                    *([_paid(row)] if has_costs else []),
                 ),
                 published=row.source,
             )
@@ -181,13 +179,17 @@ def _plain(row: Standing, value: float | None) -> Cell:
     return Cell(value, n=None, uses_ground_truth=row.cell.uses_ground_truth)
 
 
+def _paid(row: Standing) -> Cell:
+    return usd_cell(row.usd, None, uses_ground_truth=row.cell.uses_ground_truth)
+
+
 def _clustered(rows: Iterable[Standing]) -> bool:
     """Whether some episodes are not observations of their own."""
     return any(row.clusters is not None and row.cell.n is not None and row.clusters < row.cell.n for row in rows)
 
 
 def _usd_digits(rows: Iterable[Standing]) -> int:
-    return usd_digits(min((row.usd for row in rows if row.usd), default=1.0))
+    return usd_digits(min((row.usd.value for row in rows if row.usd and row.usd.value), default=1.0))
 
 
 def _beside(headline: HeadlineSpec, rows: Sequence[Standing]) -> list[str]:
@@ -329,20 +331,13 @@ def _rows(headline: HeadlineSpec, scores: Sequence[EpisodeScore], prices: Prices
             model,
             cell,
             beside={name: cells[model] for name, cells in beside.items()},
-            usd=_usd([*groups[model].values()], prices, cell.failed),
+            usd=usd_an_episode(groups[model].values(), prices),
             clusters=len({cluster_of(s, headline.table.cluster) for s in counted(groups[model].values())}),
             read=ParseShare.of(groups[model].values()).share,
             limited=sum(score.limited for score in groups[model].values()),
         )
         for model, cell in headline.cells(selected).items()
     ]
-
-
-def _usd(scores: Sequence[EpisodeScore], prices: Prices, failed: int) -> float | None:
-    if any(score.usage for score in scores):
-        return usd_an_episode(scores, prices)
-    total = cost(_BILLED, prices, scores, failed)
-    return None if total.value is None else total.value / (total.n or 1)
 
 
 def _ranks(model: str, values: Mapping[str, float | None], worse: set[tuple[str, str]]) -> tuple[int, int]:
@@ -404,6 +399,8 @@ def _cost_notes(rows: Sequence[Standing], prices: Prices, scores: Iterable[Episo
     rates = listed([f"{model} {prices[model]}" for model in priced if model in prices], "; ")
     at = f", at prices per million tokens ({rates})" if rates else ", as replies say it"
     yield f"USD an episode: mean over the episodes that report tokens{at}."
+    if any(row.usd is not None and not row.usd.whole for row in rows):
+        yield "≥: at least; replies of which neither cost nor tokens and a price are known are not in it."
     lacking = [row.model for row in rows if row.role == "model" and row.usd is None]
     silent = [model for model in lacking if all(name in prices for name in used.get(model, (model,)))]
     if without := [model for model in lacking if model not in silent]:

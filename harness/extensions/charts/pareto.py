@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 from harness.api.errors import DataError
 from harness.extensions.charts.style import FAINT, compact, guide, label, labels, legend, look
 from harness.tables import SIMULATED, EpisodeScore, HeadlineSpec, build, text
-from harness.tables.cost import Prices
+from harness.tables.cost import usd_of_episode
 from harness.tables.headline import ARROWS
 from harness.tables.scores import bounds_of
-from harness.tables.spent import usd_an_episode
 
 from .chart import Chart, unit_interval
-from .sources import ChartOptions, Material, PlayedEpisode
+from .sources import ChartOptions, Material
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,13 +41,17 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
     headline = material.headline(choice.metric)
     material, unread = material.where(headline.covers).readable(headline)
     by = material.way(choice.by)
-    used = [model for score in material.scores for model in score.usage or (score.model,)]
-    in_usd = all(model in material.prices for model in dict.fromkeys(used))
+    played = [
+        one
+        for one in material.played()
+        if one.score.error is None and one.use.input is not None and one.use.output is not None
+    ]
+    paid = [usd_of_episode(one.score, material.prices) for one in played]
+    in_usd = all(amount is not None and amount.whole for amount in paid)
     costs: defaultdict[str, list[float]] = defaultdict(list)
-    for one in material.played():
-        if one.score.error is None and one.use.input is not None and one.use.output is not None:
-            paid = _paid(one, material.prices) if in_usd else None
-            costs[text(one.score.labels.get(by))].append(one.use.input + one.use.output if paid is None else paid)
+    for one, amount in zip(played, paid, strict=True):
+        tokens = (one.use.input or 0) + (one.use.output or 0)
+        costs[text(one.score.labels.get(by))].append(amount.value if amount is not None and in_usd else tokens)
     if not costs:
         models_played = any(use.calls for tally in material.tallies for use in tally.uses.values())
         why = "the engine reports no tokens" if models_played else "policies played, which use no tokens"
@@ -133,15 +136,6 @@ def _touch(points: Sequence[_Point]) -> bool:
         abs(a.cost - b.cost) / wide < 0.3 and abs(a.value - b.value) / high < 0.07
         for a, b in itertools.combinations(points, 2)
     )
-
-
-def _paid(one: PlayedEpisode, prices: Prices) -> float | None:
-    """USD of an episode."""
-    if one.score.usage:
-        return usd_an_episode([one.score], prices)
-    price = prices.get(one.score.model)  # of a run before scores said what each model used
-    tokens = {"input": one.use.input or 0, "output": one.use.output or 0}
-    return None if price is None else sum(price.micros(kind, count) for kind, count in tokens.items()) / 1e6
 
 
 def _front(points: Sequence[_Point], headline: HeadlineSpec) -> list[_Point]:

@@ -23,6 +23,10 @@ REFUSED = {
 }
 _TYPES = {401: "authentication_error", 404: "invalid_request_error", 429: "rate_limit_error"}
 TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal"})
+_PART = Fields(
+    frozenset({"type", "text", "refusal"}),
+    frozenset({"annotations", "logprobs", "parsed", "cache_control", "prompt_cache_breakpoint"}),
+)
 _FUNCTION = Fields(frozenset({"name", "description", "parameters"}), frozenset({"strict"}))
 _TOOL = Fields(frozenset({"type", "function"}))
 SCHEMA = Fields(frozenset({"name", "schema"}), frozenset({"description", "strict"}))
@@ -136,9 +140,10 @@ def content_of(content: Any, where: str, kinds: frozenset[str] = TEXT_PARTS) -> 
     texts = []
     for number, part in enumerate(content):
         kind = part.get("type") if isinstance(part, dict) else None
-        if kind not in kinds:
+        if not isinstance(kind, str) or kind not in kinds:
             place = f"{where}[{number}]"
             raise bad(f"{place}: only text is supported, not {shown(kind or part)}", place, "unsupported_content")
+        _PART.look(part, f"{where}[{number}].")
         texts.append(typed(part, "refusal" if kind == "refusal" else "text", str, f"{where}[{number}].", True))
     return "\n".join(texts)
 

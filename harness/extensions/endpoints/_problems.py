@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 from harness.api import (
     BudgetSpentError,
@@ -17,12 +18,14 @@ from harness.extensions.endpoints._fields import ProblemError
 from harness.storage.redaction import redacted
 
 _MAX_CHARS = 1000
+_ADDRESS = re.compile(r"\b[a-z]{2,10}://[^\s\"'<>)]+", re.IGNORECASE)
+"""Where the engine is. A program that knows it could ask there, and nothing would be on the record."""
 _log = logging.getLogger("harness.endpoints")
 
 
 def problem_of(error: Exception) -> ProblemError:
     """The refusal that stands for an error of the harness, or for a bug. Details of failures stay in the log."""
-    message = redacted(str(error)[:_MAX_CHARS])
+    message = _ADDRESS.sub("…", redacted(str(error)[:_MAX_CHARS]))
     match error:
         case LimitReachedError():
             return ProblemError(429, message, code="insufficient_quota", kind="insufficient_quota")

@@ -36,8 +36,7 @@ class Thoughts:
         """The request with what belongs to the calls in its messages."""
         if not self._kept:
             return ask
-        messages = [self._with_thought(message) for message in ask.messages]
-        return replace(ask, messages=messages)
+        return replace(ask, messages=tuple(map(self._with_thought, ask.messages)))
 
     def _with_thought(self, message: Any) -> Any:
         calls: Sequence[Any] = message.get("tool_calls", ())

@@ -56,10 +56,23 @@ _TEXT = Fields(
 _STREAM = Fields(frozenset({"include_usage"}), frozenset({"include_obfuscation", "continuous_usage_stats"}))
 _MESSAGE = Fields(
     frozenset({"role", "content", "tool_calls", "tool_call_id", "refusal"}),
-    frozenset({"name", "annotations", "reasoning_content", "reasoning", "reasoning_details", "cache_control"}),
+    frozenset(
+        {
+            "name",
+            "annotations",
+            "parsed",
+            "reasoning_content",
+            "reasoning",
+            "reasoning_details",
+            "thinking_blocks",
+            "provider_specific_fields",
+            "cache_control",
+        }
+    ),
     {"function_call": "say tool_calls", "audio": "the model reads text"},
 )
-_CALL = Fields(frozenset({"id", "type", "function", "index"}), frozenset({"extra_content"}))
+_CALL = Fields(frozenset({"id", "type", "function", "index"}), frozenset({"extra_content", "provider_specific_fields"}))
+_CALLED = Fields(frozenset({"name", "arguments"}), frozenset({"parsed_arguments", "provider_specific_fields"}))
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 
 
@@ -214,6 +227,7 @@ def _sent_call(call: Mapping[str, Any], where: str) -> dict[str, Any]:
     _CALL.look(call, where)
     one_of(call.get("type", "function"), {"function"}, f"{where}type")
     function = typed(call, "function", dict, where, required=True)
+    _CALLED.look(function, f"{where}function.")
     name = typed(function, "name", str, f"{where}function.", required=True)
     arguments = typed(function, "arguments", str, f"{where}function.") or "{}"
     return {

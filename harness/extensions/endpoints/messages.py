@@ -75,7 +75,7 @@ class MessagesApi:
         _BODY.look(body)
         tools = self._tools.of(body)
         chosen, single = _choice(typed(body, "tool_choice", dict))
-        messages = [*_system(body.get("system")), *_messages(body)]
+        messages = (*_system(body.get("system")), *_messages(body))
         thinking = typed(body, "thinking", dict) or {}
         ask = InnerRequest(
             "messages",

@@ -49,7 +49,10 @@ _BODY = Fields(
     },
 )  # fmt: skip
 _MESSAGE = Fields(frozenset({"type", "role", "content"}), frozenset({"id", "status", "phase"}))
-_CALL = Fields(frozenset({"type", "call_id", "name", "arguments", "namespace"}), frozenset({"id", "status", "caller"}))
+_CALL = Fields(
+    frozenset({"type", "call_id", "name", "arguments", "namespace"}),
+    frozenset({"id", "status", "caller", "parsed_arguments"}),
+)
 _OUTPUT = Fields(frozenset({"type", "call_id", "output"}), frozenset({"id", "status", "name", "caller"}))
 _TOOL = Fields(
     frozenset({"type", "name", "description", "parameters"}),
@@ -88,7 +91,7 @@ class ResponsesApi(OpenAIErrors):
         ask = InnerRequest(
             "responses",
             body["model"],
-            _messages(body),
+            tuple(_messages(body)),
             tools=tools,
             tool_choice=choice_of(choice, tools, choice.get("name") if isinstance(choice, dict) else None),
             sampling=sampling_of(body, _SAMPLING),

@@ -12,7 +12,6 @@ import json
 import resource
 import secrets
 import shutil
-import tempfile
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from harness.extensions.endpoints._answers import Api, ApiReply, Asked
 from harness.extensions.endpoints._connections import Connection, Connections
 from harness.extensions.endpoints._fields import ProblemError, read_json, shown
 from harness.extensions.endpoints._problems import problem_of
+from harness.extensions.endpoints._sockets import make_folder
 from harness.extensions.endpoints._thoughts import Thoughts
 from harness.extensions.endpoints.chat import ChatApi, CompletionsApi
 from harness.extensions.endpoints.messages import CountTokens, MessagesApi
@@ -108,6 +108,8 @@ class EndpointServer:
         max_connections: connections at a time; at most half of the files that this process may open.
         patience: seconds that a request may take to come.
         keep_alive: seconds without a word after which a program that waits for events hears that the connection lives.
+        folder: where the folder with the socket is made: by default with the temporary files of this machine, and in
+            /tmp where a path would be too long for a socket.
         grace: seconds that calls in flight have when the server closes.
 
     Attributes:
@@ -122,9 +124,11 @@ class EndpointServer:
         patience: float = 30.0,
         keep_alive: float = 10.0,
         grace: float = 2.0,
+        folder: Path | None = None,
     ) -> None:
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.max_body, self.patience, self.keep_alive, self.grace = max_body, patience, keep_alive, grace
+        self.folder = folder
         self.max_connections = min(max_connections, files // 2)
         self.max_calls = max(16, self.max_connections // 4)
         self._apis: dict[str, Api] = {
@@ -144,10 +148,13 @@ class EndpointServer:
         loop = asyncio.get_running_loop()
         self._server = web.Server(self._handle)
         self._connections = Connections(self._server, self._no_http, self.max_connections, self.patience)
-        self._folder = Path(tempfile.mkdtemp(prefix="harness-"))
-        self.socket = self._folder / "model.sock"
-        self._listeners.append(await loop.create_server(self._connections, "127.0.0.1", 0))
-        self._listeners.append(await loop.create_unix_server(self._connections, self.socket))
+        self.socket = make_folder(self.folder)
+        try:
+            self._listeners.append(await loop.create_server(self._connections, "127.0.0.1", 0))
+            self._listeners.append(await loop.create_unix_server(self._connections, self.socket))
+        except OSError:
+            await self.close()
+            raise
         self.port: int = self._listeners[0].sockets[0].getsockname()[1]
 
     def open(self, model: OfferedModel, name: str, accepts: Collection[str] = ()) -> Access:
@@ -159,7 +166,7 @@ class EndpointServer:
             accepts: names of models that the program may ask for besides `model.name`; "*" stands for all. The same
                 model answers.
         """
-        key, secret = secrets.token_urlsafe(12), f"sk-seat-{secrets.token_urlsafe(24)}"
+        key, secret = secrets.token_hex(8), f"sk-seat-{secrets.token_urlsafe(24)}"
         self._seats[key] = _Seat(name, model, secret.encode(), frozenset(accepts))
         base = f"http://127.0.0.1:{self.port}/s/{key}"
         return Access(f"{base}/v1", base, secret, self.socket)
@@ -172,7 +179,7 @@ class EndpointServer:
                 self._shut.popitem(last=False)
 
     async def close(self) -> None:
-        """Stop listening, give calls in flight a moment, and close all connections."""
+        """Stop listening, give calls in flight a moment, and close all connections. Called after `start`."""
         self._seats.clear()
         for listener in self._listeners:
             listener.close()
@@ -186,7 +193,7 @@ class EndpointServer:
             await asyncio.wait(self._calls, timeout=self.grace)
         self._server.pre_shutdown()
         await self._server.shutdown(self.grace)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.socket.parent, ignore_errors=True)
 
     @property
     def open_connections(self) -> int:
@@ -202,12 +209,11 @@ class EndpointServer:
         if request.version < HttpVersion10:
             return self._no_http(400)
         connection: Any = request.protocol
-        path = request.path
-        below = path.partition("/v1")[2]
+        key, below = _parts(request.path)
         default = "/messages" if "anthropic-version" in request.headers else "/chat/completions"
         api = self._apis.get(below) or self._apis[default]
         try:
-            seat = self._seat_of(path, request)
+            seat = self._seat_of(key, request)
             with self._call(seat, connection):
                 return await self._reply(request, connection, seat, api, below)
         except ProblemError as problem:
@@ -236,7 +242,7 @@ class EndpointServer:
         if path == "/models" or path.startswith("/models/"):
             return self._models(seat, request, path[8:])
         if path not in self._apis:
-            raise ProblemError(404, f"no such path: {shown(path)}. {near(path[:100], self._apis)}")
+            raise ProblemError(404, f"no such path: {shown(path)}. {near(path[:100], self._apis)}", code="unknown_path")
         if request.method != "POST":
             raise ProblemError(405, f"{path} wants POST, not {request.method[:20]}")
         # A program may show its key to its model; a run records what it asks, and no key.
@@ -247,11 +253,10 @@ class EndpointServer:
             return web.json_response(api.count(body))
         return await self._answer(request, seat, api, api.read(body))
 
-    def _seat_of(self, path: str, request: web.BaseRequest) -> _Seat:
-        _, s, key, *_ = f"{path}///".split("/", 3)
-        seat = self._seats.get(key) if s == "s" else None
+    def _seat_of(self, key: str, request: web.BaseRequest) -> _Seat:
+        seat = self._seats.get(key)
         if seat is None:
-            if s == "s" and key in self._shut:
+            if key in self._shut:
                 raise ProblemError(410, "this seat is closed: its episode is over", code="seat_closed")
             raise ProblemError(404, "no such address: it begins with /s/, the seat's id, /v1", code="unknown_seat")
         said = request.headers.get("Authorization", "")
@@ -267,10 +272,13 @@ class EndpointServer:
         if request.headers.get("Expect", "").lower() == "100-continue":
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = bytearray()
-        async for chunk in request.content.iter_any():
-            body += chunk
-            if len(body) > self.max_body:
-                raise too_large
+        try:
+            async for chunk in request.content.iter_any():
+                body += chunk
+                if len(body) > self.max_body:
+                    raise too_large
+        except (web.RequestPayloadError, ConnectionError):
+            raise ProblemError(400, "the body of the request is not as its headers say") from None
         return bytes(body)
 
     def _check_model(self, seat: _Seat, body: dict[str, Any]) -> None:
@@ -312,11 +320,12 @@ class EndpointServer:
         if request.method not in ("GET", "HEAD"):
             raise ProblemError(405, f"/models wants GET, not {request.method[:20]}")
         names = [seat.model.name, *sorted(seat.accepts - {"*", seat.model.name})]
-        models = [{"id": one, "object": "model", "created": 0, "owned_by": "harness"} for one in names]
-        if not name:
-            return web.json_response({"object": "list", "data": models})
-        self._check_model(seat, {"model": unquote(name)})
-        return web.json_response({**models[0], "id": unquote(name)})
+        if name:
+            self._check_model(seat, {"model": unquote(name)})
+            return web.json_response(_model(unquote(name)))
+        models = [_model(one) for one in names]
+        ends = {"first_id": names[0], "last_id": names[-1], "has_more": False}
+        return web.json_response({"object": "list", "data": models, **ends})
 
     def _refused(self, problem: ProblemError, api: Api) -> web.Response:
         headers = None if problem.code == _BUSY else _HEADERS
@@ -327,6 +336,18 @@ class EndpointServer:
         response = self._refused(problem, self._apis["/chat/completions"])
         response.force_close()
         return response
+
+
+def _parts(path: str) -> tuple[str, str]:
+    """The seat of a path, and what follows its /v1; "" for what is not there."""
+    _, s, key, v1, below = f"{path}////".split("/", 4)
+    return (key if s == "s" else ""), (f"/{below.rstrip('/')}" if v1 == "v1" else "")
+
+
+def _model(name: str) -> dict[str, Any]:
+    """A model as both providers list it."""
+    of_openai = {"id": name, "object": "model", "created": 0, "owned_by": "harness"}
+    return {**of_openai, "type": "model", "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
 
 
 class _Stream:

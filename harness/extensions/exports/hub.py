@@ -14,9 +14,10 @@ from harness.report.render import markdown_escape, render
 from harness.storage.redaction import redacted
 from harness.tables import Table
 from harness.tables.table import text
+from harness.transcripts.inner_rows import COLUMNS
 
 from .form import ExportForm
-from .table_files import TABLES, counted, write_tables
+from .table_files import INNER, TABLES, counted, tables_of, write_tables
 from .texts import plain
 
 FILES: Final = (*(f"{name}.parquet" for name in TABLES), "README.md", "run.json", "spec.yaml", "results.json")
@@ -26,7 +27,8 @@ _REPO: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re
 
 def files_of(run: Run) -> tuple[str, ...]:
     """The names of the files that `write_data_set` writes: no card where there is nothing to rank a model by."""
-    return FILES if run.meta.get("policies_only") or run.headline_missing is not None else (*FILES, MODEL_INDEX)
+    files = (*FILES, f"{INNER}.parquet") if INNER in tables_of(run) else FILES
+    return files if run.meta.get("policies_only") or run.headline_missing is not None else (*files, MODEL_INDEX)
 
 
 def check_name(repo: str, option: str = "--repo") -> None:
@@ -129,7 +131,7 @@ def _card(run: Run, counts: tuple[int, int]) -> str:
         "tags": ["evaluation", "multi-agent", "mas-eval-harness"],
         "configs": [
             {"config_name": name, "data_files": f"{name}.parquet", **({"default": True} if name == TABLES[0] else {})}
-            for name in TABLES
+            for name in tables_of(run)
         ],
     }
     versions = meta.get("versions") or {}
@@ -150,6 +152,7 @@ def _card(run: Run, counts: tuple[int, int]) -> str:
         record["note"] = "some players knew the right answer"
     rows = "".join(f"| {key} | {markdown_escape(str(value))} |\n" for key, value in record.items() if value != "")
     columns = "".join(_columns(name, getattr(run.tidy, f"{name[:-1]}_columns")) for name in TABLES)
+    columns += _columns(INNER, COLUMNS) if INNER in tables_of(run) else ""
     return "\n".join(
         (
             f"---\n{yamls.dump(front)}---\n",

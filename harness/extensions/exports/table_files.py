@@ -12,7 +12,9 @@ from typing import Any, ClassVar, Final
 from harness.api.errors import SetupError
 from harness.api.printable import csv_cell
 from harness.evaluation.run import Run
+from harness.transcripts.inner_rows import COLUMNS, inner_rows
 from harness.transcripts.tidy import Row, TidyColumn
+from harness.transcripts.view_api import Transcript
 
 from .form import ExportForm
 from .texts import as_json
@@ -145,16 +147,23 @@ class Parquet(Writer):
 
 WRITERS: Final[Mapping[str, type[Writer]]] = {writer.suffix: writer for writer in (CSV, JSONLines, Parquet)}
 TABLES: Final = ("episodes", "turns")
+INNER: Final = "inner_calls"
+
+
+def tables_of(run: Run) -> tuple[str, ...]:
+    """The names of a run's tables: inner calls are a third one where its agents' programs had a model to call."""
+    return (*TABLES, INNER) if run.tidy.has_inner_calls else TABLES
 
 
 def write_tables(run: Run, form: str, folder: Path, names: tuple[str, str] = TABLES) -> tuple[int, int]:
-    """Write a file of episodes and a file of turns, in one pass over the journal.
+    """Write a file of episodes, a file of turns, and one of inner calls if there may be any, in one pass over the
+    journal.
 
     Args:
         run: a finished run.
         form: a key of `WRITERS`.
         folder: exists.
-        names: of the two files, without the suffix.
+        names: of the first two files, without the suffix.
 
     Returns:
         how many episodes and turns there are.
@@ -168,14 +177,26 @@ def write_tables(run: Run, form: str, folder: Path, names: tuple[str, str] = TAB
     tidy = run.tidy
     counts = [0, 0]
     with (
+        contextlib.ExitStack() as done,
         _writing(kind, folder / f"{names[0]}.{kind.suffix}", tidy.episode_columns) as episodes,
         _writing(kind, folder / f"{names[1]}.{kind.suffix}", tidy.turn_columns) as turns,
     ):
-        for episode, its_turns in tidy.rows(run.transcripts()):
+        inner = None
+        if tidy.has_inner_calls:
+            inner = done.enter_context(_writing(kind, folder / f"{INNER}.{kind.suffix}", COLUMNS))
+        for episode, its_turns in tidy.rows(_noting(run, inner)):
             episodes.write(episode)
             counts[0] += 1
             counts[1] += _write(turns, its_turns)
     return counts[0], counts[1]
+
+
+def _noting(run: Run, inner: Writer | None) -> Iterator[Transcript]:
+    """The run's transcripts, whose inner calls are written as they are read."""
+    for transcript in run.transcripts():
+        if inner is not None:
+            _write(inner, inner_rows(str(run.meta["run"]), transcript))
+        yield transcript
 
 
 def _write(writer: Writer, rows: Iterable[Row]) -> int:
@@ -212,7 +233,7 @@ def form_of(name: str) -> ExportForm:
     def write(run: Run, folder: Path) -> str:
         return counted(*write_tables(run, name, folder))
 
-    return ExportForm(lambda run: tuple(f"{table}.{WRITERS[name].suffix}" for table in TABLES), write)
+    return ExportForm(lambda run: tuple(f"{table}.{WRITERS[name].suffix}" for table in tables_of(run)), write)
 
 
 def counted(episodes: int, turns: int) -> str:

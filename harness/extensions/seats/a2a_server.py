@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
@@ -40,6 +39,7 @@ from starlette.applications import Starlette
 from harness.api.printable import clean_name, cut
 from harness.api.version import __version__
 from harness.extensions.seats.board import ActResult, OpenSeat, SeatTurn
+from harness.extensions.seats.listener import refuse
 
 MAX_BODY = 4 * 1024 * 1024
 """Bytes of a request."""
@@ -290,7 +290,7 @@ class SeatA2A:
     """
 
     def __init__(self, seat: OpenSeat, url: str, about: str = "") -> None:
-        url = url.rstrip("/")
+        self.url = url = url.rstrip("/")
         path = "/" + url.split("://", 1)[1].partition("/")[2]
         self._prefix, self._secret = path.rstrip("/"), seat.secret
         self.agent, self.card = SeatAgent(seat), card_of(seat.name, url, about)
@@ -306,6 +306,9 @@ class SeatA2A:
             *create_rest_routes(self._handler, path_prefix=self._prefix),
         ]
         self._app = Starlette(routes=routes)
+
+    async def start(self) -> None:
+        """Nothing has to begin."""
 
     async def close(self) -> None:
         """End what clients wait for."""
@@ -342,12 +345,3 @@ def _bounded(receive: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[An
 def _is_here(host: bytes) -> bool:
     """Whether a page of another site, whose name leads here, does not ask."""
     return host.rpartition(b":")[0].lower() in (b"127.0.0.1", b"localhost")
-
-
-async def refuse(send: Any, status: int, why: str) -> None:
-    """Answer a request with an error."""
-    body = json.dumps({"error": why}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    headers += [(b"www-authenticate", b"Bearer")] if status == 401 else []
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -35,6 +35,7 @@ class SeatTurn:
         conversation: its messages; it grows.
         start, end: what of it is new since the last turn; from 0 on, what was said before has to be forgotten.
         moves: what may be done.
+        seed: for whoever draws random numbers, so that the run can be repeated.
         recorded: the message that answered it before the run stopped; None if it is new.
         number: of the seat's turns, from 1.
         is_read: whether it was read; `reader` is the client that did so last, if clients can be told apart.
@@ -50,6 +51,7 @@ class SeatTurn:
     start: int
     end: int
     moves: MoveForm
+    seed: int
     recorded: Mapping[str, Any] | None = None
     number: int = 0
     is_read: bool = False
@@ -107,11 +109,13 @@ class State:
             (another client waits now).
         turn: the turn.
         outcome: how the episode has ended, in words.
+        more: whether another episode may follow.
     """
 
     kind: Kind
     turn: SeatTurn | None = None
     outcome: str = ""
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,23 +133,30 @@ class OpenSeat:
     Args:
         name: what it is called, such as "episode/agent".
         note: called with what the run should record about it, in words.
+        goes_on: whether it plays one episode after another, for an agent that stays. Else turns that were answered
+            before the run stopped come again, for a program that starts anew.
+        secret: what whoever plays it has to show; "" for a random one.
 
     Attributes:
-        secret: what whoever plays it has to show.
         on_change: called when a turn begins or is over.
+        answered: the number of the last turn that has its move.
+        has_heard: set once a client knows that no turn will come.
         on_turn: called with each turn, recorded ones too, before it can be read.
     """
 
-    def __init__(self, name: str, note: Callable[[str], None] = lambda text: None) -> None:
-        self.name, self._note = name, note
-        self.secret = secrets.token_urlsafe(24)
+    def __init__(
+        self, name: str, note: Callable[[str], None] = lambda text: None, goes_on: bool = False, secret: str = ""
+    ) -> None:
+        self.name, self._note, self._goes_on = name, note, goes_on
+        self.secret = secret or secrets.token_urlsafe(24)
         self.on_change: list[Callable[[], None]] = []
         self.on_turn: Callable[[SeatTurn], None] = lambda turn: None
         self.turn: SeatTurn | None = None
         self.outcome: str | None = None
         self.is_closed = False
+        self.has_heard = asyncio.Event()
         self.counts = {"turns": 0, "recalled": 0, "differed": 0, "refused": 0}
-        self._resumes = True  # whether recorded turns come first
+        self._resumes = not goes_on  # whether recorded turns come first
         self._thread: Thread | None = None
         self._known = 0  # messages of the thread that were read, or that the seat has said
         self._recorded: deque[SeatTurn] = deque()
@@ -154,7 +165,8 @@ class OpenSeat:
         self._number = 0  # of the last turn that began
         self._changed = asyncio.Event()
         self._waiting: object | None = None
-        self._answered = 0
+        self._reader: str | None = None
+        self.answered = 0
 
     # ------------------------------------------------------------------------------ the run's side
 
@@ -200,8 +212,13 @@ class OpenSeat:
 
     def end(self, outcome: str) -> None:
         """The episode is over; the next turn begins another one."""
-        self.outcome, self._thread, self._resumes = outcome, None, True
+        self.outcome, self._thread, self._resumes = outcome, None, not self._goes_on
         self._tell()
+
+    @property
+    def was_read(self) -> bool:
+        """Whether a client has read a turn."""
+        return self.answered > 0 or (self.turn is not None and self.turn.is_read)
 
     def close(self) -> None:
         """No turn will come any more."""
@@ -211,9 +228,14 @@ class OpenSeat:
 
     # ------------------------------------------------------------------------------ the player's side
 
-    async def wait_for_turn(self, timeout: float, client: str | None = None) -> State:
-        """Wait for the seat's turn, for so many seconds. The last one that waits gets it. `client`: who waits, where
-        several can be told apart; another one's acts are then refused."""
+    async def wait_for_turn(self, timeout: float, client: str | None = None, whole: bool = False) -> State:
+        """Wait for the seat's turn. The last one that waits gets it.
+
+        Args:
+            timeout: seconds to wait at most.
+            client: who waits, where several can be told apart; another one's acts are then refused.
+            whole: whether it does not know what was said before.
+        """
         me = self._waiting = object()
         self._tell()
         try:
@@ -224,7 +246,7 @@ class OpenSeat:
                         return State("replaced")
         except TimeoutError:
             return State("wait")
-        return self.read(client)
+        return self.read(client, whole)
 
     async def first_turn(self, timeout: float) -> None:
         """Wait until a turn has begun, for so many seconds; it is not read by that."""
@@ -233,12 +255,22 @@ class OpenSeat:
                 while not self._number and not self._is_over():
                     await self._changed.wait()
 
-    def read(self, client: str | None = None) -> State:
-        """What there is now; a turn counts as read."""
+    def read(self, client: str | None = None, whole: bool = False) -> State:
+        """What there is now; a turn counts as read. A client that read no turn before gets the whole conversation."""
         if self.turn is not None:
+            if whole or (client is not None and self._reader not in (None, client)):
+                self.turn.start = 0
             self.turn.is_read, self.turn.reader = True, client
+            self._reader = client
             return State("turn", self.turn)
-        return State("over", outcome=self.outcome or "") if self._is_over() else State("wait")
+        if not self._is_over():
+            return State("wait")
+        state = State("over", outcome=self.outcome or "", more=self._goes_on and not self.is_closed)
+        if state.more:
+            self.outcome = None  # it is said once; then the next episode is waited for
+        if self.is_closed:
+            self.has_heard.set()
+        return state
 
     def act(
         self, tool: str, arguments: Mapping[str, Any], number: int | None = None, client: str | None = None
@@ -267,7 +299,7 @@ class OpenSeat:
                 f"the episode is over{': ' * bool(self.outcome)}{self.outcome or ''}; nothing was done", True
             )
         if turn is None:
-            has_moved = self._number and self._answered == self._number
+            has_moved = self._number and self.answered == self._number
             why = f"turn {self._number} is over, you have made your move" if has_moved else "it is not your turn"
             return ActResult(f"{why}; nothing was done. Call wait_for_turn", True)
         if number is not None and number != turn.number:
@@ -299,7 +331,7 @@ class OpenSeat:
 
     def _over(self, turn: SeatTurn, reply: Completion) -> None:
         """A turn has its move."""
-        self._answered = turn.number
+        self.answered = turn.number
         if turn.recorded is None:
             if self._move is not None and not self._move.done():
                 self._move.set_result(reply)
@@ -349,8 +381,9 @@ class OpenSeat:
         elif request.thread is self._thread:
             own = next((at for at in reversed(range(len(messages))) if _is_reply(messages[at])), -1)
             known = self._known if own == self._known - 1 else 0  # else another one answered
-        form = MoveForm(request.reply, request.tools)
-        return recorded, SeatTurn(episode, agent, int(index), int(attempt), messages, known, len(messages), form)
+        form, asked = MoveForm(request.reply, request.tools), request.thread.questions
+        seed = asked[-1].seed if asked else request.seed
+        return recorded, SeatTurn(episode, agent, int(index), int(attempt), messages, known, len(messages), form, seed)
 
 
 def _recorded(episode: str, agent: str, request: Request) -> tuple[deque[SeatTurn], int]:
@@ -371,8 +404,8 @@ def _recorded(episode: str, agent: str, request: Request) -> tuple[deque[SeatTur
             if not seen[at]["content"] and not seen[at].get("tool_calls"):
                 turns, known = deque(), 0
                 continue
-            turn = SeatTurn(episode, agent, question.index, next(attempt), seen, known, at, form, recorded=seen[at])
-            turns.append(turn)
+            names = episode, agent, question.index, next(attempt)
+            turns.append(SeatTurn(*names, seen, known, at, form, question.seed, seen[at]))
             known = at + 1
     return turns, known if seen is request.thread.messages else 0
 

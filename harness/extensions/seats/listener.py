@@ -4,46 +4,59 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import json
-import logging
 import secrets
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import uvicorn
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
 
 from harness.api.errors import SetupError
 from harness.extensions.seats.board import OpenSeat
-from harness.extensions.seats.mcp_server import SeatServer
 
 HOST = "127.0.0.1"
-MAX_BODY = 4 * 1024 * 1024
-"""Bytes of a request."""
-MAX_SESSIONS = 64
-"""Sessions of a seat at a time."""
 MAX_CONNECTIONS = 2_000
-_SECURITY = TransportSecuritySettings(
-    enable_dns_rebinding_protection=True,
-    allowed_hosts=["127.0.0.1:*", "localhost:*"],
-    allowed_origins=["http://127.0.0.1:*", "http://localhost:*"],
-)
-logging.getLogger("mcp").addHandler(logging.NullHandler())  # what clients do wrong is theirs to read
+
+
+class SeatApplication(Protocol):
+    """What serves one seat over HTTP: an application of ASGI, which asks for the seat's secret.
+
+    Attributes:
+        url: where clients connect.
+    """
+
+    url: str
+
+    async def start(self) -> None:
+        """Called before the first request."""
+
+    async def close(self) -> None:
+        """End what clients wait for."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request below the seat's path."""
+
+
+def application(kind: str, seat: OpenSeat, url: str, about: str = "") -> SeatApplication:
+    """What serves a seat at a URL. `kind`: a key of `PACKAGES`; `about`: what is played."""
+    if kind == "mcp":
+        from harness.extensions.seats.mcp_server import SeatMCP
+
+        return SeatMCP(seat, url)
+    from harness.extensions.seats.a2a_server import SeatA2A
+
+    served: SeatApplication = SeatA2A(seat, url, about)
+    return served
 
 
 @dataclass
 class _Place:
-    """A seat that is served, and the task that does so."""
+    """A seat that is served."""
 
     seat: OpenSeat
-    server: SeatServer
-    manager: StreamableHTTPSessionManager
-    task: asyncio.Task[None] | None = None
-    leave: asyncio.Event = field(default_factory=asyncio.Event)
+    application: SeatApplication
 
 
 class _InLoop(uvicorn.Server):
@@ -55,7 +68,7 @@ class _InLoop(uvicorn.Server):
 
 
 class SeatListener:
-    """Serves seats over MCP's streamable HTTP.
+    """Serves seats over HTTP.
 
     Args:
         port: 0 for any free one.
@@ -89,35 +102,34 @@ class SeatListener:
         self._server = _InLoop(config)
         self._task = asyncio.create_task(self._server.serve([there]))
 
-    async def open(self, seat: OpenSeat, name: str | None = None) -> str:
-        """Serve a seat; returns its URL. `name`: the part of it that names the seat; None: a random one."""
+    async def open(self, seat: OpenSeat, name: str | None = None, kind: str = "mcp", about: str = "") -> str:
+        """Serve a seat; returns the URL for clients.
+
+        Args:
+            seat: the seat.
+            name: the part of the URL that names it; None: a random one.
+            kind: a key of `PACKAGES`.
+            about: what is played.
+        """
         assert self._socket is not None
-        server = SeatServer(seat)
-        manager = StreamableHTTPSessionManager(
-            server.server, security_settings=_SECURITY, max_request_body_size=MAX_BODY, max_sessions=MAX_SESSIONS
-        )
-        place = _Place(seat, server, manager)
-        ready = asyncio.Event()
-        place.task = asyncio.create_task(_keep(place, ready))
-        await ready.wait()
         name = name or secrets.token_urlsafe(9)
-        self._places[name], self._names[seat] = place, name
-        return f"http://{HOST}:{self._socket.getsockname()[1]}/seats/{name}/mcp"
+        url = f"http://{HOST}:{self._socket.getsockname()[1]}/seats/{name}"
+        served = application(kind, seat, url, about)
+        await served.start()
+        self._places[name], self._names[seat] = _Place(seat, served), name
+        return served.url
 
     async def shut(self, seat: OpenSeat) -> None:
         """Serve a seat no more."""
         if (name := self._names.pop(seat, None)) is not None:
-            place = self._places.pop(name)
-            place.leave.set()
-            if place.task is not None:
-                await place.task
+            await self._places.pop(name).application.close()
 
     async def close(self) -> None:
         """End all of it."""
         for seat in list(self._names):
             await self.shut(seat)
         if self._server is not None and self._task is not None:
-            self._server.should_exit = self._server.force_exit = True
+            self._server.should_exit = True
             await self._task
         if self._socket is not None:
             self._socket.close()
@@ -125,25 +137,16 @@ class SeatListener:
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer an HTTP request."""
-        parts = scope["path"].strip("/").split("/")
-        place = self._places.get(parts[1]) if len(parts) == 3 and parts[0] == "seats" and parts[2] == "mcp" else None
-        given = dict(scope["headers"]).get(b"authorization", b"")
+        parts = scope["path"].split("/", 3)
+        place = self._places.get(parts[2]) if len(parts) > 2 and parts[1] == "seats" else None
         if place is None:
-            await _refuse(send, 404, "there is no such seat, or its episode is over")
-        elif not hmac.compare_digest(given, b"Bearer " + place.seat.secret.encode()):
-            await _refuse(send, 401, "the secret is not this seat's: send the header Authorization: Bearer SECRET")
+            await refuse(send, 404, "there is no such seat, or its episode is over")
         else:
-            await place.manager.handle_request(scope, receive, send)
+            await place.application(scope, receive, send)
 
 
-async def _keep(place: _Place, ready: asyncio.Event) -> None:
-    async with place.manager.run():
-        ready.set()
-        await place.leave.wait()
-        place.server.close()
-
-
-async def _refuse(send: Any, status: int, why: str) -> None:
+async def refuse(send: Any, status: int, why: str) -> None:
+    """Answer a request with an error."""
     body = json.dumps({"error": why}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     headers += [(b"www-authenticate", b"Bearer")] if status == 401 else []

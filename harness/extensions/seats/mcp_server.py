@@ -6,23 +6,30 @@ Both forms of the protocol are spoken: the stateless one of July 2026, and those
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
+import logging
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.session import ServerSession
 from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from harness.api import Facts
 from harness.api.errors import near
 from harness.extensions.seats.board import OpenSeat, SeatTurn, State
+from harness.extensions.seats.listener import refuse
 from harness.extensions.seats.moves import MoveForm
 
 WAIT = "wait_for_turn"
@@ -35,11 +42,22 @@ TURN = "turn"
 _FIRST_SECONDS = 5.0
 """Seconds that a list of tools waits for the first turn: many clients ask for it once."""
 _MAX_SUBSCRIPTIONS = 16
+MAX_BODY = 4 * 1024 * 1024
+"""Bytes of a request."""
+MAX_SESSIONS = 64
+"""Sessions of a seat at a time."""
+_SECURITY = TransportSecuritySettings(
+    enable_dns_rebinding_protection=True,
+    allowed_hosts=["127.0.0.1:*", "localhost:*"],
+    allowed_origins=["http://127.0.0.1:*", "http://localhost:*"],
+)
+logging.getLogger("mcp").addHandler(logging.NullHandler())  # what clients do wrong is theirs to read
 _Context: TypeAlias = "ServerRequestContext[Any, Any]"
 
 INSTRUCTIONS = f"""You play a seat in a game with others. Repeat: call {WAIT}; it says what you see, or "not yet", \
 then call it again. When it is your turn, make your move with one of the other tools: they do what you are asked to \
-write. A move that is not legal is explained, and you try again. Stop when {WAIT} says that the episode is over."""
+write. A move that is not legal is explained, and you try again. Stop when {WAIT} says that the episode is over; if it \
+says that another one may follow, call it again."""
 _WAIT_TOOL = types.Tool(
     name=WAIT,
     description="Wait for your turn. Returns what you see and which tools make your move; or that it is not your turn "
@@ -51,7 +69,8 @@ _WAIT_TOOL = types.Tool(
                 "type": "number",
                 "description": f"How long to wait at most; {WAIT_SECONDS:g} by default, never more than "
                 f"{MOST_SECONDS:g}.",
-            }
+            },
+            "whole": {"type": "boolean", "description": "Return all of the conversation, if you do not know it."},
         },
         "additionalProperties": False,
     },
@@ -64,6 +83,8 @@ _WAIT_TOOL = types.Tool(
             "episode": {"type": "string"},
             "agent": {"type": "string"},
             "new_conversation": {"type": "boolean"},
+            "seed": {"type": "integer"},
+            "more_episodes": {"type": "boolean"},
             "tools": {"type": "array", "items": {"type": "string"}},
         },
         "required": ["status", "text"],
@@ -109,9 +130,11 @@ class SeatServer:
         """What a handshake offers."""
         return self.server.create_initialization_options(NotificationOptions(tools_changed=True))
 
-    async def run_stdio(self) -> None:
-        """Serve one client on standard input and output, until it closes them."""
-        async with stdio_server() as (reading, writing):
+    async def run_stdio(self, output: int) -> None:
+        """Serve one client on standard input and a descriptor of standard output, until it closes the former."""
+        reads = anyio.wrap_file(os.fdopen(os.dup(0), encoding="utf-8", errors="replace"))
+        writes = anyio.wrap_file(os.fdopen(os.dup(output), "w", encoding="utf-8"))
+        async with stdio_server(reads, writes) as (reading, writing):
             await self.server.run(reading, writing, self.options())
 
     def close(self) -> None:
@@ -143,13 +166,13 @@ class SeatServer:
         return _said(result.text, result.error, {"error": result.error, "turn_is_over": result.over})
 
     async def _wait(self, arguments: Mapping[str, Any], client: str | None) -> types.CallToolResult:
-        if unknown := [name for name in arguments if name != "seconds"]:
-            return _said(f"{WAIT} has no argument {unknown[0]!r:.80}; it takes seconds", True)
+        if unknown := [name for name in arguments if name not in ("seconds", "whole")]:
+            return _said(f"{WAIT} has no argument {unknown[0]!r:.80}; it takes seconds and whole", True)
         seconds = arguments.get("seconds", WAIT_SECONDS)
         if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds >= 0:
             return _said(f"seconds={seconds!r:.80} is no number of seconds", True)
-        state = await self.seat.wait_for_turn(min(float(seconds), MOST_SECONDS), client)
-        return _state(state)
+        whole = arguments.get("whole") is True
+        return _state(await self.seat.wait_for_turn(min(float(seconds), MOST_SECONDS), client, whole))
 
     async def _resources(self, context: _Context, params: Any) -> types.ListResourcesResult:
         self._note(context)
@@ -219,6 +242,51 @@ class SeatServer:
             await session.send_tool_list_changed()
 
 
+class SeatMCP:
+    """The application that serves a seat over streamable HTTP, for a server of ASGI.
+
+    Args:
+        seat: the seat. Its secret is the bearer token that every request needs.
+        url: where it is served.
+    """
+
+    def __init__(self, seat: OpenSeat, url: str) -> None:
+        self.url, self._path, self._secret = f"{url}/mcp", f"/{url.split('/', 3)[3]}/mcp", seat.secret
+        self._server = SeatServer(seat)
+        self._manager = StreamableHTTPSessionManager(
+            self._server.server, security_settings=_SECURITY, max_request_body_size=MAX_BODY, max_sessions=MAX_SESSIONS
+        )
+        self._leave = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Open the sessions' group, in a task that also ends it."""
+        ready = asyncio.Event()
+        self._task = asyncio.create_task(self._keep(ready))
+        await ready.wait()
+
+    async def _keep(self, ready: asyncio.Event) -> None:
+        async with self._manager.run():
+            ready.set()
+            await self._leave.wait()
+            self._server.close()
+
+    async def close(self) -> None:
+        """End all sessions."""
+        self._leave.set()
+        if self._task is not None:
+            await self._task
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        given = dict(scope["headers"]).get(b"authorization", b"")
+        if scope["path"].rstrip("/") != self._path:
+            await refuse(send, 404, f"this seat is at {self._path}")
+        elif not hmac.compare_digest(given, b"Bearer " + self._secret.encode()):
+            await refuse(send, 401, "the secret is not this seat's: send the header Authorization: Bearer SECRET")
+        else:
+            await self._manager.handle_request(scope, receive, send)
+
+
 def _tool(tool: Facts) -> types.Tool:
     """A tool of a turn, with an argument that says which turn is meant."""
     schema = dict(tool["parameters"])
@@ -234,12 +302,13 @@ def _state(state: State) -> types.CallToolResult:
     """What `wait_for_turn` returns."""
     if state.turn is not None:
         return _turn(state.turn)
+    more = f" Another one may follow: call {WAIT} again." if state.more else ""
     words = {
         "wait": f"Not yet your turn: call {WAIT} again.",
-        "over": f"The episode is over. {state.outcome}".strip(),
+        "over": f"The episode is over. {state.outcome}".strip() + more,
         "replaced": f"Another client has called {WAIT} at this seat: it plays on. Do not call it again.",
     }[state.kind]
-    return _said(words, state.kind == "replaced", {"status": state.kind, "text": words})
+    return _said(words, state.kind == "replaced", {"status": state.kind, "more_episodes": state.more})
 
 
 def _turn(turn: SeatTurn) -> types.CallToolResult:
@@ -248,7 +317,7 @@ def _turn(turn: SeatTurn) -> types.CallToolResult:
         note = f"A new conversation begins: what was said before is over, or is repeated here. {note}"
     facts = {
         "status": "turn", "text": turn.text, TURN: turn.number, "episode": turn.episode, "agent": turn.agent,
-        "new_conversation": not turn.start, "tools": turn.moves.names,
+        "new_conversation": not turn.start, "seed": turn.seed, "tools": turn.moves.names,
     }  # fmt: skip
     return _said(turn.text, False, facts, f"{note}\n{turn.moves.usage()}")
 

@@ -20,9 +20,9 @@ from harness.extensions.games.tournaments.results import RESULTS, games_of
 from harness.report import render
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table
 from harness.tables.axis import meets
+from harness.tables.cost import usd_digits
 from harness.tables.notes import clusters_in_words
 from harness.tables.scores import bounds_of
-from harness.tables.spent import usd_digits
 from harness.tables.table import NumberForm
 
 from .sample_size import REPEATS, DealSpread, Spread, of_games, of_scores, units_needed, worst

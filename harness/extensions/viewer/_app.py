@@ -9,6 +9,8 @@
     GET /api/runs/{id}/episode?episode=ID           a transcript, with "previous" and "next" in the list that the
                                                     parameters of `episodes` ask for
     GET /api/runs/{id}/text?episode=&turn=&part=    one text of it, whole, as text/plain
+    GET /api/runs/{id}/inner?episode=&turn=&offset=   {"total", "calls", "cuts"}: what an agent's program asked its
+                                                    model in a turn, some at a time
     GET /api/runs/{id}/state                        its status, start and counts; pages ask for it every few seconds
     GET /api/leaderboard?stamp=                     as `Boards.leaderboard`; `stamp`: of what the page has
     GET /api/leaderboard/tables?section=            {"tables"} of a section
@@ -51,6 +53,7 @@ from harness.transcripts.moves import from_journal
 from ._boards import Boards, Sides
 from ._guard import Guard
 from ._http import body_of, bug, http_error, json_answer, number, static
+from ._inner import calls_of, inner_json, inner_part
 from ._reader_process import SECONDS, Reader, TooSlowError
 from ._recording import Recording
 from ._results import Results
@@ -100,6 +103,7 @@ def app(
             Route(f"{runs}/search", _of_run(viewer, viewer.search)),
             Route(f"{runs}/episode", _of_run(viewer, viewer.episode)),
             Route(f"{runs}/text", _of_run(viewer, viewer.text)),
+            Route(f"{runs}/inner", _of_run(viewer, viewer.inner)),
             Route(f"{runs}/state", _of_run(viewer, viewer.state)),
             Route("/api/leaderboard", _made(lambda one: viewer.boards.leaderboard(one.query_params.get("stamp", "")))),
             Route("/api/leaderboard/tables", _made(lambda one: viewer.boards.tables(number(one, "section", 0)))),
@@ -231,11 +235,19 @@ class _Viewer:
             )
         return Response(played, media_type="application/json")
 
+    def inner(self, run: ListedRun, request: Request) -> Response:
+        """Inner calls of a turn; no plugin is needed to read them."""
+        recording, _ = self._recording(run, request)
+        calls = calls_of(recording, number(request, "turn", 0))
+        return json_answer(inner_json(calls, number(request, "offset", 0), run.meta, run.prices()))
+
     def text(self, run: ListedRun, request: Request) -> Response:
         """One text, whole."""
         recording, _ = self._recording(run, request)
         turn, part = number(request, "turn", 0), request.query_params.get("part", "")
-        if self._was_too_slow(run, recording) is not None:
+        if part.startswith("inner."):
+            text = inner_part(calls_of(recording, turn), part)
+        elif self._was_too_slow(run, recording) is not None:
             turns = from_journal(recording.episode, *recording.read()[:2], "").turns
             text = part_of(turns[turn], part) if turn < len(turns) else None
         else:
@@ -254,7 +266,7 @@ class _Viewer:
             raise HTTPException(404, f"the run has no episode {name!r:.200}")
         scores = {key: there.row[key] for key in ("numbers", "labels", "error")}
         stamp = f"{_stamp(run)} {self._reader.project_state()}"
-        recording = Recording(run.folder, stamp, name, there.journals, there.places, there.ending, scores)
+        recording = Recording(run.folder, stamp, name, there.journals, there.places, there.ending, there.inner, scores)
         more = {key: there.row[key] for key in ("limited", "calls", "input_tokens", "output_tokens", "latency")}
         more |= {"result": there.row["outcome"], "words": run.words(), "start": start, "parent": self._parent_of(run)}
         return recording, {**more, "previous": there.previous, "next": there.next}

@@ -184,7 +184,7 @@ class _Jobs:
         self._specs = self._specs or RunSpecs(self._project)
         reader, done = Transcripts(folder, self._project, self._specs), list[str]()
         for end, batches in finished_episodes.batches(*storage.journals(folder), episodes={*episodes}):
-            transcript, scenes = self._with_scenes(reader.read(end["e"], batches, end), reader.plan)
+            transcript, scenes = self._with_scenes(reader.read(end["e"], batches, end, inner=False), reader.plan)
             found = [found_json(one) for one in transcript.findings]
             done.append(dumped({**as_json(transcript, scenes), "findings": found}))
         return done
@@ -214,7 +214,7 @@ class _Jobs:
             else:
                 reader = self._reader_of(recording)
                 self._read[recording.state] = self._with_scenes(
-                    reader.read(recording.episode, batches, end), reader.plan
+                    reader.read(recording.episode, batches, end, inner=False), reader.plan
                 )
             if len(self._read) > _TRANSCRIPTS:
                 self._read.popitem(last=False)

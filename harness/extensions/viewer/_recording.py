@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ class Recording:
         folder: the run's folder.
         stamp: what changes when the run's record or spec does, or a plugin or a prompt of the project.
         episode: the episode's id.
-        journals, places, ending: as in `harness.extensions.viewer.run_index.IndexedEpisode`.
+        journals, places, ending, inner: as in `harness.extensions.viewer.run_index.IndexedEpisode`.
         scores: its labels, numbers and error: `harness score` may have measured again since it ended.
     """
 
@@ -34,6 +35,7 @@ class Recording:
     journals: Mapping[int, str]
     places: array[int]
     ending: int | None
+    inner: str
     scores: Mapping[str, Any]
 
     @property
@@ -53,6 +55,11 @@ class Recording:
             message = f"the journal's lines of {self.episode!r:.200} are not as they should be: {error}"
             raise DataError(message) from None
         return batches, end, problem
+
+    def inner_lines(self, agent: str, index: int) -> list[Line]:
+        """The lines about what an agent's program asked its model in a turn. Raises `DataError`."""
+        places = json.loads(self.inner).get(agent, {}).get(str(index), [])
+        return list(lines_at(self.folder, self.journals, places))
 
 
 def _batches(lines: Sequence[Line], end: Line | None) -> tuple[list[list[Move]], str | None]:

@@ -7,9 +7,11 @@ import math
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from harness.storage.journal import Line, outcome_of
+from harness.tables.cost import Prices, total, usd_of
 from harness.transcripts.plain import finite
 
 COLUMNS: Final = {
@@ -33,10 +35,14 @@ COLUMNS: Final = {
     "parse_failures": "INTEGER",
     "engine_errors": "INTEGER",
     "latency": "REAL",
+    "inner_calls": "INTEGER",
+    "cost": "REAL",
+    "cost_is_whole": "INTEGER",
 }
 """Columns of the table `episodes`. `position`: place in the plan once the run is finished, until then
 among the episodes as they began. `rounds`: batches of simultaneous turns. `value`: the number
-that says how well it went, 1 being solved (`Goal`). `latency`: seconds of all calls."""
+that says how well it went, 1 being solved (`Goal`). `latency`: seconds of all calls. `inner_calls`: those of agents'
+programs. `cost`: USD of an episode that has ended, or at least that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ _MAX_DEPTH = 50  # objects within objects in labels
 class EpisodeRow:
     """One episode: sums over its moves, and its end."""
 
-    __slots__ = ("ending", "places", "search", "values")
+    __slots__ = ("ending", "inner", "places", "search", "values")
 
     def __init__(self, n: int, name: str) -> None:
         self.values: dict[str, Any] = dict.fromkeys(COLUMNS)
@@ -71,6 +77,7 @@ class EpisodeRow:
         self.values |= {"condition": condition, "case": rest, "repeat": int(repeat) if is_number else 0}
         self.search = name.casefold()
         self.places = array("Q")
+        self.inner: dict[str, dict[str, list[int]]] = {}
         self.ending: int | None = None
 
     @classmethod
@@ -78,8 +85,8 @@ class EpisodeRow:
         """The inverse of `columns` and `details`, one after the other without the second `n`."""
         row = cls.__new__(cls)
         row.values = dict(zip(COLUMNS, stored, strict=False))
-        row.search, places, row.ending = stored[len(COLUMNS) :]
-        row.places = array("Q", places)
+        row.search, places, row.ending, inner = stored[len(COLUMNS) :]
+        row.places, row.inner = array("Q", places), json.loads(inner)
         return row
 
     @property
@@ -94,7 +101,7 @@ class EpisodeRow:
         return tuple(self.values.values())
 
     def details(self) -> tuple[Any, ...]:
-        return self.values["n"], self.search, self.places.tobytes(), self.ending
+        return self.values["n"], self.search, self.places.tobytes(), self.ending, json.dumps(self.inner)
 
     def add_move(self, line: Line, place: int) -> None:
         """Add one move. Raises `KeyError`, `TypeError`, … for a line of a strange shape, and then changes nothing."""
@@ -109,6 +116,8 @@ class EpisodeRow:
                 amount = call.get(name)
                 if amount is not None and 0 <= amount < _MAX_INTEGER:
                     added[name] = min((added.get(name, values[name]) or 0) + amount, _MAX_TOKENS)
+        if (used := line.get("inner")) is not None:
+            added["inner_calls"] = min((values["inner_calls"] or 0) + _place(used.get("calls", 0)), _MAX_TOKENS)
         if kind == "parse":
             added["parse_failures"] = values["parse_failures"] + 1
         elif kind == "limit":
@@ -118,9 +127,14 @@ class EpisodeRow:
         values.update(added)
         self.places.append(place)
 
-    def add_end(self, line: Line, place: int, goal: Goal | None) -> None:
+    def add_inner(self, line: Line, place: int) -> None:
+        """Add a line about inner calls. Raises as `add_move`."""
+        turns = self.inner.setdefault(str(line["s"]), {})
+        turns.setdefault(str(_place(line["i"])), []).append(place)
+
+    def add_end(self, line: Line, place: int, goal: Goal | None, prices: Prices = MappingProxyType({})) -> None:
         """Add the end. Raises as `add_move`."""
-        labels, numbers, error, limited, value = measured(line, goal)
+        labels, numbers, error, limited, value, cost, is_whole = measured(line, goal, prices)
         outcome, repeat = line.get("outcome") or {}, int(line["repeat"])
         outcome_of(line.get("outcome"))
         added = {"finished": 1, "condition": plain(line["condition"]), "case": plain(line["case"])}
@@ -131,6 +145,7 @@ class EpisodeRow:
             "error": error,
         }
         added |= {"limited": limited or self.values["limited"], "value": value}
+        added |= {"cost": cost, "cost_is_whole": is_whole}
         said = json.dumps([outcome.get("answers"), outcome.get("group")], ensure_ascii=False)[:_SEARCHED]
         self.search = plain("\n".join([self.name, labels, error or "", said])).casefold()
         self.values.update(added)
@@ -144,8 +159,11 @@ def _place(value: Any) -> int:
     return value
 
 
-def measured(line: Mapping[str, Any], goal: Goal | None) -> tuple[str, str, str | None, int, float | None]:
-    """(labels, numbers, error, limited, value) of an end line, or of a line of scores.jsonl, as columns hold them."""
+def measured(
+    line: Mapping[str, Any], goal: Goal | None, prices: Prices = MappingProxyType({})
+) -> tuple[str, str, str | None, int, float | None, float | None, int | None]:
+    """(labels, numbers, error, limited, value, cost, whether that is whole) of an end line, or of a line of
+    scores.jsonl, as columns hold them."""
     labels, error = dict(line["labels"]), line["error"]
     # The record of a metric of all episodes ({"record": …}) is not a number of this one.
     numbers = {name: value for name, value in line["numbers"].items() if not isinstance(value, dict)}
@@ -153,7 +171,10 @@ def measured(line: Mapping[str, Any], goal: Goal | None) -> tuple[str, str, str 
     value = None if error is not None else _value({**grade, **numbers}, goal)
     text = None if error is None else plain(str(error))
     labels, numbers = finite(labels, _MAX_DEPTH), finite(numbers, _MAX_DEPTH)
-    return json.dumps(labels), json.dumps(numbers), text, int(bool(line.get("limited"))), value
+    usage = line.get("usage") or {}
+    paid = total(usd_of(counts, prices.get(model)) for model, counts in usage.items())
+    cost = (None, None) if paid is None else (paid.value, int(paid.whole))
+    return json.dumps(labels), json.dumps(numbers), text, int(bool(line.get("limited"))), value, *cost
 
 
 def _value(numbers: Mapping[str, Any], goal: Goal | None) -> float | None:
@@ -177,6 +198,7 @@ def row_of(values: Sequence[Any]) -> dict[str, Any]:
     row = dict(zip(COLUMNS, values, strict=True))
     row["labels"], row["numbers"] = json.loads(row["labels"]), json.loads(row["numbers"])
     row["finished"], row["limited"] = bool(row["finished"]), bool(row["limited"])
+    row["cost_is_whole"] = None if row["cost"] is None else bool(row["cost_is_whole"])
     value, is_over = row.pop("value"), row["finished"] and row["error"] is None
     scored = "solved" if value == 1 else "unsolved" if value is not None and 0 <= value < 1 else "unscored"
     row["outcome"] = scored if is_over else "failed" if row["error"] is not None else "unfinished"

@@ -11,10 +11,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.api.errors import DataError, UserError
 from harness.config import yamls
+from harness.config.user_prices import known_prices
 from harness.extensions.viewer.run_index import ClosedIndexError, Goal, RunIndex
 from harness.report.provenance import ended_early
 from harness.runtime.run_json import META, SPEC
@@ -22,6 +23,7 @@ from harness.runtime.run_schema import check_journals, read_meta, why_stopped
 from harness.storage import SCHEMA, journals, read_json
 from harness.storage.locks import LOCK, holder
 from harness.storage.redaction import without_secrets
+from harness.tables.cost import Prices
 
 _MAX_DEPTH, _MAX_FOLDERS = 5, 20_000
 _MAX_OPEN_INDEXES = 12  # indexes that are kept open
@@ -40,6 +42,19 @@ class StillIndexingError(Exception):
         self.progress = progress
 
 
+class _Sums(NamedTuple):
+    """Of a run's episodes, as far as they are known."""
+
+    episodes: int | None = None
+    tokens: int | None = None
+    inner_calls: float | None = None
+    cost: float | None = None
+    cost_is_whole: bool | None = None
+
+
+_NO_SUMS = _Sums()
+
+
 class ListedRun:
     """One run's folder. All methods may be called from any thread.
 
@@ -55,12 +70,17 @@ class ListedRun:
         self._lock = threading.Lock()
         self._index: RunIndex | None = None
         self._files: dict[str, tuple[tuple[int, int, int], Any]] = {}
-        self._of: tuple[str, Goal | None] = ("", None)  # start and headline of the run that is indexed
-        self._headline: tuple[str, Goal | None, dict[str, str]] = ("", None, {})  # of which text of spec.yaml
+        self._of: tuple[Any, ...] = ()  # start and headline of the run that is indexed, and prices
+        self._headline: tuple[str, Goal | None, dict[str, str], Any] = (
+            "",
+            None,
+            {},
+            None,
+        )  # of which text of spec.yaml
         self._work: threading.Thread | None = None
         self._failure: Exception | None = None
         self._progress = (0, 1)
-        self._counts: tuple[Any, tuple[int | None, int | None]] = (None, (None, None))  # of which state of the journals
+        self._counts: tuple[Any, _Sums] = (None, _NO_SUMS)  # of which state of the journals
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -137,12 +157,12 @@ class ListedRun:
 
     def _update(self) -> None:
         try:
-            of = (str(self.meta.get("start")), self._goal())
+            of = (str(self.meta.get("start")), self._goal(), self.prices())
             if self._index is not None and self._of != of:  # replaced by another run, or another headline
                 self._index.close()
                 self._index = None
             if self._index is None:
-                self._index, self._of = RunIndex(self.folder, of[1]), of
+                self._index, self._of = RunIndex(self.folder, of[1], of[2]), of
             self._index.update(self._on_progress)
         except Exception as error:
             self._failure = error
@@ -158,10 +178,18 @@ class ListedRun:
         """What the spec calls episodes that are `solved` or `unsolved`; empty if it does not say."""
         return self._of_spec()[2]
 
-    def _of_spec(self) -> tuple[str, Goal | None, dict[str, str]]:
+    def prices(self) -> Prices:
+        """Model, by its own name → price: the spec's, and the user's."""
+        entry = self._of_spec()[3]
+        try:
+            return known_prices(entry)
+        except (UserError, KeyError, TypeError, AttributeError):  # eval says what is wrong with them
+            return {}
+
+    def _of_spec(self) -> tuple[str, Goal | None, dict[str, str], Any]:
         if (text := self.spec()) != self._headline[0]:
-            headline = _headline_of(text)
-            self._headline = text, _goal_of(headline), _words_of(headline)
+            headline = _mapping_of(text, "headline")
+            self._headline = text, _goal_of(headline), _words_of(headline), _mapping_of(text, "prices")
         return self._headline
 
     def _on_progress(self, done: int, of: int) -> None:
@@ -178,9 +206,10 @@ class ListedRun:
         """The run in a list of runs. `may_read`: whether its journals may be read for that, if they are small."""
         status, problem, meta = self.standing()
         stopped = meta["stopped"] if isinstance(meta.get("stopped"), dict) else {}
-        counted, tokens = stopped.get("episodes"), None
+        counted, sums = stopped.get("episodes"), _NO_SUMS
         try:
-            counted, tokens = self._counted(status, counted, may_read)
+            sums = self._counted(status, counted, may_read)
+            counted = sums.episodes
         except OSError as error:
             problem = problem or f"cannot read {Path(str(error.filename)).name}: {error.strerror}"
         except DataError as error:
@@ -198,11 +227,11 @@ class ListedRun:
             "start": meta.get("start"),
             "end": meta.get("end"),
             "duration": _duration(meta, status),
-            "tokens": tokens,
+            **{name: getattr(sums, name) for name in _Sums._fields[1:]},
         }
 
-    def _counted(self, status: str, recorded: int | None, may_read: bool) -> tuple[int | None, int | None]:
-        """(finished episodes, tokens) as far as they are known without reading much; `recorded`: in run.json."""
+    def _counted(self, status: str, recorded: int | None, may_read: bool) -> _Sums:
+        """As far as they are known without reading much; `recorded`: episodes by run.json."""
         index = self._index if self._work is None else None
         if index is None and status in _COUNTED_STATUSES and (state := self._small()) is not None:
             if self._counts[0] != state and (may_read or status != "finished"):
@@ -215,8 +244,8 @@ class ListedRun:
                 return _sums(index)
         scores = self.folder / "scores.jsonl"
         if status == "finished" and scores.is_file() and not scores.is_symlink():
-            return self._of_file("scores.jsonl", _lines_in), None
-        return recorded, None
+            return _NO_SUMS._replace(episodes=self._of_file("scores.jsonl", _lines_in))
+        return _NO_SUMS._replace(episodes=recorded)
 
     def _small(self) -> tuple[Any, ...] | None:
         """What changes when journals do, if they are small."""
@@ -318,7 +347,7 @@ class RunList:
             return run.line(may_read)
         except Exception as error:  # no run hides all others
             problem = f"{type(error).__name__}: {error}"[:500]
-            nothing = dict.fromkeys(("spec", "model", "episodes", "of", "start", "end", "duration", "tokens"))
+            nothing = dict.fromkeys(("spec", "model", "of", "start", "end", "duration", *_Sums._fields))
             return {"id": run.id, "name": run.name, "status": "damaged", "problem": problem, **nothing}
         finally:
             if run.id not in self._opened:
@@ -359,14 +388,14 @@ def url_id(name: str) -> str:
     return re.sub(rb"[^A-Za-z0-9._\0-]", lambda match: b"~%02x" % match[0][0], data).replace(b"\0", b":").decode()
 
 
-def _headline_of(text: str) -> dict[str, Any]:
-    """The headline of a spec; empty if it has none, or cannot be read."""
+def _mapping_of(text: str, key: str) -> dict[str, Any]:
+    """A mapping of a spec; empty if it has none, or cannot be read."""
     try:
         spec = yamls.parse(text, SPEC).data
     except UserError:
         return {}
-    headline = spec.get("headline") if isinstance(spec, dict) else None
-    return headline if isinstance(headline, dict) else {}
+    found = spec.get(key) if isinstance(spec, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def _goal_of(headline: dict[str, Any]) -> Goal | None:
@@ -381,11 +410,12 @@ def _words_of(headline: dict[str, Any]) -> dict[str, str]:
     return {"solved": words[0][:_MAX_WORD_CHARS], "unsolved": words[1][:_MAX_WORD_CHARS]}
 
 
-def _sums(index: RunIndex) -> tuple[int, int | None]:
-    """(finished episodes, tokens)."""
+def _sums(index: RunIndex) -> _Sums:
     totals = index.totals()
-    parts = [number for name in ("input_tokens", "output_tokens") if (number := totals[name]) is not None]
-    return index.counts()["finished"], sum(parts) if parts else None
+    parts = [int(number) for name in ("input_tokens", "output_tokens") if (number := totals[name]) is not None]
+    cost = totals["cost"]
+    whole = None if cost is None else bool(totals["cost_is_whole"])
+    return _Sums(index.counts()["finished"], sum(parts) if parts else None, totals["inner_calls"], cost, whole)
 
 
 def _lines_in(path: Path) -> int:

@@ -8,8 +8,10 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from harness.api import Completion
+from harness.api import Completion, InnerUsage
 from harness.engines.likelihoods import likelihoods_of, shares, sums
+from harness.tables.cost import Usd
+from harness.transcripts.costs import SeatPrice
 from harness.transcripts.plain import finite
 from harness.transcripts.view_api import Finding, RecordedTurn, Transcript
 
@@ -26,13 +28,12 @@ _CALL_FIELDS = (
     "cached_tokens",
     "reasoning_tokens",
     "latency",
-    "cost",
 )
 
 
 def as_json(transcript: Transcript, scenes: list[dict[str, Any]]) -> dict[str, Any]:
     """What the page draws; its parts are those of `Transcript` by other names. `scenes` as in `views.as_json`."""
-    case, outcome, cutter = transcript.case, transcript.outcome, _Cutter()
+    case, outcome, cutter = transcript.case, transcript.outcome, Cutter()
     private = {} if case is None else {agent: cutter.value(facts) for agent, facts in case.private.items()}
     topology = None if case is None or case.topology is None else {a: list(n) for a, n in case.topology.items()}
     shown = transcript.turns[:_MAX_TURNS]
@@ -61,7 +62,9 @@ def as_json(transcript: Transcript, scenes: list[dict[str, Any]]) -> dict[str, A
             "group": cutter.value(outcome.group),
             "facts": cutter.value(dict(outcome.facts)),
         },
-        "turns": [_turn(turn, cutter) for turn in shown],
+        "paid": {agent: usd_json(transcript.usd(agent)) for agent in transcript.seat_prices},
+        **usd_json(transcript.usd()),
+        "turns": [_turn(turn, cutter, transcript.seat_prices.get(turn.agent, SeatPrice())) for turn in shown],
         "turns_in_all": len(transcript.turns),
         "scenes": scenes,
     }
@@ -76,7 +79,12 @@ def found_json(found: Finding) -> dict[str, Any]:
     return {"name": found.name, "title": found.title, "text": found.text, "turns": turns, "shares": dict(found.shares)}
 
 
-def _turn(turn: RecordedTurn, cutter: _Cutter) -> dict[str, Any]:
+def usd_json(amount: Usd | None) -> dict[str, Any]:
+    """`cost`, in USD, and whether it is all of it."""
+    return {"cost": amount and amount.value, "cost_is_whole": None if amount is None else amount.whole}
+
+
+def _turn(turn: RecordedTurn, cutter: Cutter, price: SeatPrice) -> dict[str, Any]:
     move, cuts = turn.move, dict[str, int]()
     calls = move.calls if move is not None else ()
     return {
@@ -86,22 +94,23 @@ def _turn(turn: RecordedTurn, cutter: _Cutter) -> dict[str, Any]:
         "index": turn.index,
         "name": turn.name,
         "fresh": turn.fresh,
-        "tools": _cut(cutter, "tools", turn.signatures, cuts)["text"],
+        "tools": cut(cutter, "tools", turn.signatures, cuts)["text"],
         "prompt": [
-            {"role": role, **_cut(cutter, f"prompt.{i}", text, cuts)} for i, (role, text) in enumerate(turn.prompt)
+            {"role": role, **cut(cutter, f"prompt.{i}", text, cuts)} for i, (role, text) in enumerate(turn.prompt)
         ],
-        "retries": [_cut(cutter, f"retry.{i}", text, cuts)["text"] for i, text in enumerate(turn.retries)],
+        "retries": [cut(cutter, f"retry.{i}", text, cuts)["text"] for i, text in enumerate(turn.retries)],
         "answered": move is not None,
         "action": None if move is None else cutter.value(move.action, "action", cuts),
-        "error": None if move is None or move.error is None else _cut(cutter, "error", move.error, cuts)["text"],
+        "error": None if move is None or move.error is None else cut(cutter, "error", move.error, cuts)["text"],
         "error_kind": None if move is None else move.error_kind,
         "scored": _scored(turn, cutter),
-        "calls": [_call(i, call, cutter, cuts) for i, call in enumerate(calls)],
+        "calls": [_call(i, call, cutter, cuts, price) for i, call in enumerate(calls)],
+        "inner": None if move is None or (used := move.inner_calls) is None else _inner(used, price.of_move(move)),
         "cuts": cuts,
     }
 
 
-def _scored(turn: RecordedTurn, cutter: _Cutter) -> list[dict[str, Any]]:
+def _scored(turn: RecordedTurn, cutter: Cutter) -> list[dict[str, Any]]:
     """The first texts of a scored turn, with their numbers; a share only among several texts."""
     action = turn.move.action if turn.move is not None else None
     values = sums(action)
@@ -121,13 +130,20 @@ def _scored(turn: RecordedTurn, cutter: _Cutter) -> list[dict[str, Any]]:
     ]
 
 
-def _call(i: int, call: Completion, cutter: _Cutter, cuts: dict[str, int]) -> dict[str, Any]:
-    line = _cut(cutter, f"call.{i}.text", call.shown, cuts)
-    reasoning = None if call.reasoning is None else _cut(cutter, f"call.{i}.reasoning", call.reasoning, cuts)["text"]
-    return {**line, "reasoning": reasoning, **{name: getattr(call, name) for name in _CALL_FIELDS}}
+def _inner(used: InnerUsage, paid: Usd | None) -> dict[str, Any]:
+    """A line about what an agent's program asked its model: the calls themselves are loaded when they are opened."""
+    names = ("calls", "input_tokens", "output_tokens", "cached_tokens", "refused", "failed", "dropped")
+    return {**{name: getattr(used, name) for name in names}, **usd_json(paid)}
 
 
-def _cut(cutter: _Cutter, part: str, text: str, cuts: dict[str, int]) -> dict[str, Any]:
+def _call(i: int, call: Completion, cutter: Cutter, cuts: dict[str, int], price: SeatPrice) -> dict[str, Any]:
+    line = cut(cutter, f"call.{i}.text", call.shown, cuts)
+    reasoning = None if call.reasoning is None else cut(cutter, f"call.{i}.reasoning", call.reasoning, cuts)["text"]
+    fields = {name: getattr(call, name) for name in _CALL_FIELDS}
+    return {**line, "reasoning": reasoning, **fields, **usd_json(price.of_call(call))}
+
+
+def cut(cutter: Cutter, part: str, text: str, cuts: dict[str, int]) -> dict[str, Any]:
     """The text, cut if it is long, and `cut`, its full length; `cuts` has the same for its part."""
     short = cutter.text(text)
     if len(short) == len(text):
@@ -136,7 +152,7 @@ def _cut(cutter: _Cutter, part: str, text: str, cuts: dict[str, int]) -> dict[st
     return {"text": short, "cut": len(text)}
 
 
-class _Cutter:
+class Cutter:
     """Cuts texts, and more of them the more there were."""
 
     def __init__(self) -> None:

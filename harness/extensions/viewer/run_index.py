@@ -19,12 +19,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from harness.api.errors import DataError
 from harness.storage.files import json_object, no_link
+from harness.storage.inner_calls import DROPPED, INNER
 from harness.storage.journal import Line, journals
 from harness.storage.pending_failures import PendingFailures
+from harness.tables.cost import Prices
 
 from ._journal_lines import FILES, MAX_LINE_BYTES, as_data_error, checks, lines_at, reason, sealed_line, stamp
 from ._query import AS_TEXT, FILTERS, OUTCOMES, EpisodeQuery
@@ -53,7 +56,7 @@ PRAGMA journal_mode = MEMORY;
 PRAGMA cache_size = -32000;
 CREATE TABLE episodes ({", ".join(f'"{name}" {kind}' for name, kind in COLUMNS.items())});
 CREATE INDEX in_order ON episodes (position, n);
-CREATE TABLE details (n INTEGER PRIMARY KEY, search TEXT, places BLOB, ending INTEGER);
+CREATE TABLE details (n INTEGER PRIMARY KEY, search TEXT, places BLOB, ending INTEGER, inner TEXT);
 """
 
 
@@ -88,6 +91,7 @@ class IndexedEpisode:
         row: its columns and `outcome`, as in `RunIndex.page`.
         places: of its moves, for `RunIndex.lines`.
         ending: place of its end; None while it is unfinished.
+        inner: places of its inner calls, as JSON: agent → index of its turn → places.
         journals: number → name of the journals that places are in.
         previous, next: ids of the neighbors in the list that was asked for.
     """
@@ -95,6 +99,7 @@ class IndexedEpisode:
     row: dict[str, Any]
     places: array[int]
     ending: int | None
+    inner: str
     journals: Mapping[int, str]
     previous: str | None
     next: str | None
@@ -127,10 +132,11 @@ class RunIndex:
     Args:
         folder: the run's folder.
         goal: what says whether an episode was solved; None: the first of the usual names.
+        prices: of models, by their own names.
     """
 
-    def __init__(self, folder: Path, goal: Goal | None = None) -> None:
-        self.folder, self.goal = folder, goal
+    def __init__(self, folder: Path, goal: Goal | None = None, prices: Prices = MappingProxyType({})) -> None:
+        self.folder, self.goal, self.prices = folder, goal, prices
         self._lock = threading.RLock()
         self._is_closed = False
         # Without a name SQLite keeps it in a temporary file, which it deletes.
@@ -233,13 +239,15 @@ class RunIndex:
 
     def _take(self, line: Line, place: int) -> None:
         kind = line.get("k")
-        if kind not in ("move", "end"):
+        if kind not in ("move", "end", INNER, DROPPED):
             return
         row = self._row(line["e"])
         if kind == "move":
             row.add_move(line, place)
+        elif kind != "end":
+            row.add_inner(line, place)
         else:
-            row.add_end(line, place, self.goal)
+            row.add_end(line, place, self.goal, self.prices)
             self._finished += 1
             if self._finished >= _FLUSH:
                 self._flush(finished_only=True)
@@ -250,7 +258,7 @@ class RunIndex:
         row = self._rows.get(name)
         if row is None:
             name.encode()  # an id is text: lone surrogates are damage
-            query = f"SELECT {_LISTED}, search, places, ending FROM episodes JOIN details USING (n) WHERE id = ?"
+            query = f"SELECT {_LISTED}, search, places, ending, inner FROM episodes JOIN details USING (n) WHERE id = ?"
             there = self._db.execute(query, (name,)).fetchone()
             self._last += not there
             row = EpisodeRow.read(there) if there else EpisodeRow(self._last, name)
@@ -261,7 +269,7 @@ class RunIndex:
         rows = [row for row in self._rows.values() if row.finished or not finished_only]
         marks = ", ".join("?" * len(COLUMNS))
         self._db.executemany(f"INSERT OR REPLACE INTO episodes VALUES ({marks})", [row.columns() for row in rows])
-        self._db.executemany("INSERT OR REPLACE INTO details VALUES (?, ?, ?, ?)", [row.details() for row in rows])
+        self._db.executemany("INSERT OR REPLACE INTO details VALUES (?, ?, ?, ?, ?)", [row.details() for row in rows])
         for row in rows:
             del self._rows[row.name]
         self._finished = 0
@@ -273,14 +281,14 @@ class RunIndex:
             return
         update = (
             "UPDATE episodes SET position = ?, labels = ?, numbers = ?, error = ?, limited = ?,"
-            " value = coalesce(?, value) WHERE id = ?"
+            " value = coalesce(?, value), cost = ?, cost_is_whole = ? WHERE id = ?"
         )
         self._damage = [one for one in self._damage if one.file != path.name]
         with contextlib.suppress(FileNotFoundError), open(path, "rb", opener=no_link) as file:
             for count, raw in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES), b""), 1):
                 try:
                     line = json_object(raw, path)
-                    self._db.execute(update, (count, *measured(line, self.goal), plain(line["id"])))
+                    self._db.execute(update, (count, *measured(line, self.goal, self.prices), plain(line["id"])))
                 except (DataError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
                     self._note(path.name, count, reason(error))
         self._scores = now
@@ -305,11 +313,13 @@ class RunIndex:
         )
         return dict(zip(("total", "finished", "limited", *OUTCOMES), row, strict=True))
 
-    def totals(self) -> dict[str, int | None]:
-        """Moves, calls and tokens, of all moves that count; None for what no engine reported."""
-        names = ("moves", "calls", "input_tokens", "output_tokens")
-        [row] = self._once(f"SELECT {', '.join(f'sum({name})' for name in names)} FROM episodes")
-        return dict(zip(names, row, strict=True))
+    def totals(self) -> dict[str, float | None]:
+        """Moves, calls, tokens, inner calls and USD, of all moves that count; None for what no engine reported. And
+        `cost_is_whole`: 0 where something that was asked has no known cost."""
+        names = ("moves", "calls", "input_tokens", "output_tokens", "inner_calls", "cost")
+        whole = "min(coalesce(cost_is_whole, calls + coalesce(inner_calls, 0) = 0))"
+        [row] = self._once(f"SELECT {', '.join(f'sum({name})' for name in names)}, {whole} FROM episodes")
+        return dict(zip((*names, "cost_is_whole"), row, strict=True))
 
     def labels(self, most: int = 200) -> dict[str, list[str]]:
         """Label → its values as texts, at most `most` each, in the order of their first episodes."""
@@ -357,11 +367,12 @@ class RunIndex:
         Raises:
             DataError: as `page`.
         """
-        query = f"SELECT {_LISTED}, places, ending FROM episodes JOIN details USING (n) WHERE id = ?"
-        for *values, places, ending in self._all(query, (plain(name),)):
+        query = f"SELECT {_LISTED}, places, ending, inner FROM episodes JOIN details USING (n) WHERE id = ?"
+        for *values, places, ending, inner in self._all(query, (plain(name),)):
             [(before, after)] = self._all(*(among or EpisodeQuery()).neighbors(name))
             with as_data_error(self.folder):
-                return IndexedEpisode(row_of(values), array("Q", places), ending, self._names(), before, after)
+                own = array("Q", places), ending, inner, self._names()
+                return IndexedEpisode(row_of(values), *own, before, after)
         return None
 
     def places(self, name: str) -> array[int]:

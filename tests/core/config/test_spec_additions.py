@@ -114,3 +114,46 @@ def test_editors_know_the_keys() -> None:
     assert not [*check.iter_errors(good)]
     assert [*check.iter_errors({**good, "metrics+": [{"kind": "total"}]})]
     assert [*check.iter_errors({**good, "tables+": [{"rows": 7}]})]
+    deep = {**good, "tables+": [{"title": "T", "metrics+": ["calls"]}], "headline": {"also_show+": ["calls"]}}
+    assert not [*check.iter_errors({**deep, "matrix": {"condition+": [{"name": "x"}]}})]
+    assert [*check.iter_errors({**good, "headline": {"also_shwo+": ["calls"]}})]
+    assert [*check.iter_errors({**good, "tables": [{"title": "T", "metrics+": ["calls"]}]})], "nothing to add to"
+
+
+WHOLE = spec.load("dpbench", BUILTIN)
+
+
+@pytest.mark.parametrize("how", ["file", "option"])
+def test_every_inherited_list_can_be_added_to(how: str) -> None:
+    """At any depth, and in a table that keeps its other columns; swept values still inherit from those of the base."""
+    first, swept, headline = WHOLE.tables[0], WHOLE.get("matrix")["condition"], WHOLE.get("headline")
+    like = {"name": "other", "inherits": swept[1]["name"]}
+    if how == "file":
+        table = {"title": first["title"], "metrics+": ["length"], "digits": 4}
+        more = {"matrix": {"condition+": [like]}, "headline": {"also_show+": ["length"]}}
+        own = {"extends": "dpbench", "name": "n", "metrics+": [LENGTH], "tables+": [table], **more}
+        loaded = spec.parse(own, BUILTIN)
+    else:
+        entry, value = (yaml.safe_dump(one, default_flow_style=True) for one in (LENGTH, like))
+        options = [f"metrics+={entry}", "tables.0.metrics+=length", "tables.0.digits=4", f"matrix.condition+={value}"]
+        loaded = spec.load("dpbench", BUILTIN, [*options, "headline.also_show+=[length]"])
+    assert loaded.tables[0] == {**first, "metrics": [*first["metrics"], "length"], "digits": 4}
+    assert loaded.tables[1:] == WHOLE.tables[1:]
+    assert loaded.get("matrix")["condition"] == [*swept, {**swept[1], "name": "other"}]
+    assert loaded.get("headline") == {**headline, "also_show": [*headline["also_show"], "length"]}
+
+
+def test_a_text_that_stands_for_a_list_can_be_added_to() -> None:
+    loaded = spec.load("agentsnet", BUILTIN, ["tables.0.metrics+=score"])
+    assert loaded.tables[0]["metrics"] == ["solved", "score"]
+
+
+def test_what_is_no_inherited_list_cannot_be_added_to(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("extends: dpbench_quick\nname: s\ntables+:\n  - {title: Not there, rows: model, metrics+: [a]}\n")
+    with pytest.raises(SpecError, match=r"s.yaml:4:.*'metrics\+' adds to the metrics of an entry of tables"):
+        spec.load(str(file), BUILTIN)
+    with pytest.raises(SpecError, match=r"'rounds\+'"):
+        resolve.plan(extended(protocol={"rounds+": [3]}), BUILTIN)
+    with pytest.raises(SpecError, match=r"digits\+"):
+        spec.load("dpbench_quick", BUILTIN, ["tables.0.digits+=1"])

@@ -67,9 +67,10 @@ def play(
     model: Callable[[Request], Any],
     limits: Any = None,
     label: str = "program",
+    prices: Any = None,
     **options: Any,
 ) -> harness.Run:
-    data = {"extends": "toy", "matrix": {"agents": [2]}, "tables": []}
+    data = {"extends": "toy", "matrix": {"agents": [2]}, "tables": [], **({"prices": prices} if prices else {})}
     engine = Programs(program=program, label=label, inner=Mock(model="small", function=model), limits=limits or {})
     plan = resolve.plan(spec.parse(data, TOY), TOY, engine)
     return execute(plan, Options(output_path=folder, **options))
@@ -127,6 +128,32 @@ def test_equal_calls_have_seeds_of_their_own_and_a_limit_refuses_the_rest(tmp_pa
     own = [line for line in lines(tmp_path / "run", "inner") if line["i"] == 0]
     assert len({(line["seed"]) for line in own}) == len(own)
     assert all(not move.get("error") for move in lines(tmp_path / "run", "move"))
+
+
+@pytest.mark.parametrize("priced", [True, False])
+def test_limits_of_money_are_kept_by_prices_or_not_at_all(tmp_path: Path, priced: bool) -> None:
+    """12 tokens a call, at 1 USD for a thousand: nine calls are more than 0.1 USD."""
+
+    async def greedy(ask: Ask, request: Request) -> str:
+        try:
+            while True:
+                await ask("more")
+        except LimitReachedError:
+            return "a"
+
+    prices = {"small": {"input": 1000, "output": 1000}} if priced else {}
+    if not priced:
+        with pytest.raises(RunStoppedError, match="inner_limits: cost cannot be kept: small has no price"):
+            play(tmp_path / "run", greedy, said, {"seat": {"cost": 0.1}}, prices=prices)
+        assert not lines(tmp_path / "run", "move")
+        return
+    with pytest.raises(BudgetReachedError):
+        play(tmp_path / "run", greedy, said, {"seat": {"cost": 0.1}}, prices=prices, max_calls=20)
+    play(tmp_path / "run", greedy, said, {"seat": {"cost": 0.1}}, prices=prices)  # limits hold over a resume
+    seats: Counter[Any] = Counter()
+    for move in lines(tmp_path / "run", "move"):
+        seats[move["e"], move["s"]] += move["inner"].get("calls", 0)
+    assert set(seats.values()) == {9} and len(lines(tmp_path / "run", "inner")) == 9 * len(seats)
 
 
 def test_no_reply_after_a_refused_call_is_a_limited_move(tmp_path: Path) -> None:

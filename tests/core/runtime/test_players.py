@@ -19,7 +19,8 @@ from harness.extensions.networks.messages import Messages
 from harness.replies import Choice
 from harness.replies.parse_guard import read_completion
 from harness.runtime.episode import play
-from harness.runtime.players import ModelPlayer, PolicyPlayer
+from harness.runtime.players import ModelPlayer
+from harness.runtime.policy_players import PolicyPlayer
 from harness.runtime.steps import Steps
 from tests.helpers.toy import TOY
 

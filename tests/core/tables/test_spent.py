@@ -1,6 +1,7 @@
 """What runs cost: by what each model used, at its own price; unknown is said and is never 0."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from harness.api import Completion, Request
 from harness.api.errors import SetupError
 from harness.config.user_prices import user_prices
 from harness.engines.mock import Mock
+from harness.engines.usage import billed
+from harness.report import render
 from harness.runtime.runner import BudgetReachedError
 from harness.tables import EpisodeScore, Table
-from harness.tables.cost import Price
-from harness.tables.spent import table, usd_an_episode
+from harness.tables.cost import Price, Usd, usd_an_episode, usd_of
+from harness.tables.spent import table
 from tests.helpers.commands import invoke
 
 PRICES = {"m": Price(1.0, 2.0, 0.1), "free": Price(0.0, 0.0)}
@@ -24,6 +27,10 @@ PRICES = {"m": Price(1.0, 2.0, 0.1), "free": Price(0.0, 0.0)}
 
 def score(number: int, **usage: dict[str, float]) -> EpisodeScore:
     return EpisodeScore(f"c/{number}/0", "c", {"model": "m"}, usage=usage)
+
+
+def rounded(amount: Usd | None) -> Usd | None:
+    return amount and Usd(round(amount.value, 9), amount.whole)
 
 
 def cells(found: Table | None) -> dict[str, dict[str, float | None]]:
@@ -47,18 +54,56 @@ def test_cached_tokens_have_their_own_price_and_models_theirs() -> None:
     assert found["dear"]["usd"] is None and found["dear"]["input"] == 5
     shown = table(scores, PRICES)
     assert shown is not None and any("none for dear" in note for note in shown.notes)
-    assert usd_an_episode(scores, PRICES) is None, "part of a sum would pass for all of it"
-    assert usd_an_episode(scores[:1], PRICES) == pytest.approx(0.84)
+    assert rounded(usd_an_episode(scores, PRICES)) == Usd(0.92, whole=False), "a part does not pass for all"
+    assert rounded(usd_an_episode(scores[:1], PRICES)) == Usd(0.84)
 
 
 def test_what_is_not_known_is_never_0() -> None:
     assert table([score(0)], PRICES) is None and usd_an_episode([score(0)], PRICES) is None
-    uncounted = score(0, m={"input": 10, "uncounted": 1})
-    assert table([uncounted], PRICES) is None and usd_an_episode([uncounted], PRICES) is None
-    two = table([uncounted, score(1, free={"output": 7})], PRICES)
+    silent = score(0, m={"uncounted": 1})
+    assert table([silent], PRICES) is None and usd_an_episode([silent], PRICES) is None
+    two = table([silent, score(1, free={"output": 7})], PRICES)
     assert cells(two)["m"]["usd"] is None and cells(two)["free"]["usd"] == 0
     assert two is not None and any("m: 1 replies do not say" in note for note in two.notes)
     assert cells(table([score(0, agent={"usd": 0.25})], {}))["agent"]["usd"] == 0.25, "it says so itself"
+
+
+def test_a_part_of_a_cost_is_a_lower_bound_and_looks_like_one() -> None:
+    partly = table([score(0, m={"input": 1_000_000, "uncounted": 2}, agent={"usd": 0.5, "output": 9})], PRICES)
+    assert partly is not None
+    shown = render(partly, "markdown")
+    assert shown.count("≥ 1.00") == 2 and shown.count("≥ 0.50") == 2, shown
+    assert "≥: at least; what is unknown is not in the sum." in partly.notes
+    line = next(line for line in partly.long() if line["statistic"] == "usd")
+    assert (line["value"], line["beyond"]) == (1.0, "least")
+    whole = table([score(0, m={"input": 1_000_000})], PRICES)
+    assert whole is not None and "≥" not in render(whole, "markdown") and "≥" not in " ".join(whole.notes)
+
+
+REPLIES = st.lists(
+    st.builds(
+        Completion,
+        st.just(""),
+        input_tokens=st.integers(500, 10**6),
+        cached_tokens=st.none() | st.integers(0, 500),
+        output_tokens=st.integers(0, 10**6),
+        cost=st.none() | st.floats(0, 9),
+    ),
+    min_size=1,
+)
+
+
+@given(REPLIES, st.booleans())
+def test_replies_one_by_one_cost_what_their_sums_cost(replies: list[Completion], in_batch: bool) -> None:
+    """A budget counts reply by reply, and tables by the sums of an episode: both come to the same."""
+    price, sums, one_by_one = Price(3.0, 15.0, 0.3, batch=0.5), Counter[str](), 0.0
+    for answer in replies:
+        sums.update(billed(answer, in_batch))
+        paid = usd_of(billed(answer, in_batch), price)
+        assert paid is not None and paid.whole
+        one_by_one += paid.value
+    all_of_it = usd_of(sums, price)
+    assert all_of_it is not None and all_of_it.whole and all_of_it.value == pytest.approx(one_by_one, abs=1e-9)
 
 
 @given(st.integers(0, 10**9), st.floats(0, 1), st.integers(0, 10**9), st.floats(0, 1))
@@ -93,7 +138,7 @@ def test_the_users_own_prices_make_columns_and_the_specs_win(
     board = json.loads(out)[0]
     at = [column["key"]["metric"] for column in board["columns"]].index("usd")
     assert code == 0 and board["rows"][0]["cells"][at]["value"] == pytest.approx(0.00084)
-    assert "USD for 2 episodes, by the known prices" in out
+    assert "0.0017 USD for 2 episodes, by what replies say and the known prices" in out
     own = played(tmp_path / "own", "prices.m={input: 10, output: 0}")
     assert cells(own.tables[-1])["m"]["usd"] == pytest.approx(0.02), "the spec's price wins"
     other = played(tmp_path / "other", model="unknown")

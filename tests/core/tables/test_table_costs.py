@@ -129,7 +129,7 @@ def test_the_cost_lies_between_all_input_and_all_output(tokens: list[tuple[int, 
         ({"cost": {"cost": {"input": "tokens_inptu"}}}, "cost: unknown metric 'tokens_inptu'. Did you mean tokens_in"),
         ({"cost": {"cost": {"inptu": "tokens_input"}}}, "cost: unknown key 'inptu'. Did you mean input"),
         ({"cost": {"cost": {}}}, "cost: 'cost' must not be empty"),
-        ({"cost": {"cost": ["tokens_input"]}}, "cost: 'cost' must be a mapping, found a list"),
+        ({"cost": {"cost": ["tokens_input"]}}, "cost: 'cost' must be all or a mapping, found a list"),
         (
             {"cost": {"cost": {"input": "tokens_input"}, "more": {"input": "tokens_input"}}},
             "cost: metrics does not use",
@@ -301,9 +301,39 @@ def test_a_leaderboard_bills_a_model_at_one_price_under_all_its_names() -> None:
     assert bare.notes == ()
 
 
-def test_prices_make_a_cost_of_the_tokens(capsys: pytest.CaptureFixture[str]) -> None:
-    prices = "prices.some/model={input: 0.5, output: 2}"
-    assert main(["plan", "--spec", "arithmetic", "--set", prices, "--limit", "1"]) == 0
-    lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()}
-    tokens = [int(lines["tokens"][at].replace(",", "")) for at in (2, 4)]
-    assert lines["cost"][2:5] == [f"${(tokens[0] * 0.5 + tokens[1] * 2) / 1e6:,.2f}", "with", "some/model"]
+def planned(capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
+    """What `harness plan` says of the tokens and of what they cost, line by line."""
+    assert main(["plan", "--spec", "arithmetic", "--limit", "1", *options]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    return [line for line in lines if line.startswith(("model calls", "tokens", "cost"))]
+
+
+def test_a_plan_multiplies_calls_tokens_and_prices(capsys: pytest.CaptureFixture[str]) -> None:
+    prices, again = ("--set", "prices.some/model={input: 500, output: 2000}"), ("--set", "protocol.parse_retries=1")
+    calls, tokens, cost = planned(capsys, *prices, *again, "--set", "generation_kwargs.max_tokens=200")
+    counts = [int(word.replace(",", "")) for word in tokens.split() if word[0].isdecimal()]
+    usd = [float(word[1:].replace(",", "")) for word in cost.split() if word[0] == "$"]
+    assert usd[0] == pytest.approx((counts[0] * 500 + counts[1] * 2000) / 1e6, abs=0.01)
+    asked, most = (int(word.replace(",", "")) for word in calls.split() if word[0].isdecimal())
+    assert most == 2 * asked and usd[1] > 2 * usd[0], "who is asked again reads the reply before, too"
+    assert cost.endswith("with every retry (USD per million tokens: 500 in, 2000 out)")
+    long = planned(capsys, *prices, "--set", "generation_kwargs.max_tokens=1000")[-1]
+    assert "with some/model, about $" in long and " with replies of max_tokens (" in long
+    once = planned(capsys, *prices, "--set", "generation_kwargs.max_tokens=200")[-1]
+    assert once.count("$") == 1, "no range where there is none"
+
+
+def test_a_plan_bills_seats_at_the_prices_of_their_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """extends: arithmetic
+name: two
+models: {big: {use: mock, model: Big}, small: {use: mock, model: Small}}
+agents: {default: {model: big}, other: {count: 1, model: small}}
+generation_kwargs: {max_tokens: 200}
+protocol: {parse_retries: 0}
+prices: {Big: {input: 1000, output: 0}}
+"""
+    (tmp_path / "two.yaml").write_text(text)
+    assert main(["plan", "--spec", str(tmp_path / "two.yaml"), "--limit", "1"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("cost")]
+    assert lines[0].startswith("cost            about $") and "for the seats of big (" in lines[0]
+    assert lines[1:] == ["cost            not known for the seats of small: no price for Small"]

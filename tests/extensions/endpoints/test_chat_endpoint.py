@@ -162,6 +162,9 @@ def test_structured_replies_are_held_to_their_schema() -> None:
         parsed = await place.openai.chat.completions.parse(model="tiny", messages=HELLO, response_format=Choice)
         assert parsed.choices[0].message.parsed == Choice(color="blue")
         assert place.ask.constraint["json"]["required"] == ["color"]
+        said: Any = parsed.choices[0].message.model_dump(warnings=False)  # `parsed` among its fields
+        await place.openai.chat.completions.create(model="tiny", messages=[*HELLO, said, *HELLO])
+        assert place.ask.messages[1] == {"role": "assistant", "content": '{"color": "blue"}'}
         for form, constraint in (
             ({"type": "json_object"}, {"json": {"type": "object"}}),
             ({"type": "text"}, None),

@@ -120,7 +120,7 @@ FAILURES = [
     (NoTurnError("the seat has no turn"), 409, "no_turn", "the seat has no turn"),
     (ContextLengthError("9 tokens of 5"), 400, "context_length_exceeded", "9 tokens of 5"),
     (RefusedError("no such schema"), 400, "refused_by_engine", "no such schema"),
-    (RequestError("no answer in 60 s"), 502, "engine_error", "no answer in 60 s"),
+    (RequestError("no answer of http://abcdefgh:1/v1 in 60 s"), 502, "engine_error", "no answer of … in 60 s"),
     (EngineFatalError("401: wrong key"), 503, "run_stopped", "the run has stopped"),
     (BudgetSpentError("max_calls", 10), 503, "run_stopped", "the run has stopped"),
     (KeyError("api_key=abcdefgh"), 500, "internal_error", "the model failed: KeyError"),

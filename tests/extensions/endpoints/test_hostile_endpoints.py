@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import socket
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -223,6 +227,50 @@ def test_the_socket_speaks_the_same() -> None:
         assert place.access.socket.parent.stat().st_mode & 0o077 == 0
 
     serve(work)
+
+
+def test_a_folder_with_a_long_name_has_no_socket(tmp_path: Path) -> None:
+    """A socket's path has at most 107 bytes."""
+    folder = tmp_path / ("x" * 100)
+    folder.mkdir()
+
+    async def work(place: Place) -> None:
+        assert place.access.socket.is_socket()
+
+    serve(work, folder=folder)
+    assert list(folder.iterdir()) == []
+
+
+def test_what_killed_servers_have_left_is_removed() -> None:
+    async def work(place: Place) -> None:
+        assert not left.exists()
+        assert place.access.socket.is_socket()
+
+    with tempfile.TemporaryDirectory() as short:
+        folder = Path(short)
+        left, new = folder / "harness-model-left", folder / "harness-model-new"
+        for one in (left, new):
+            one.mkdir()
+            with socket.socket(socket.AF_UNIX) as bound:
+                bound.bind(str(one / "model.sock"))
+        os.utime(left, (0, 0))
+        serve(work, folder=folder)
+        assert new.exists(), "it may be about to listen"
+
+
+def test_bytes_that_cannot_be_unzipped_are_refused(caplog: pytest.LogCaptureFixture) -> None:
+    async def work(place: Place) -> None:
+        for encoding in ("gzip", "deflate"):
+            assert (await place.post(PATH, b"no such thing", Content_Encoding=encoding))[0] == 400
+        _, writer = await place.connect()
+        writer.write(place.request(PATH, None, Content_Length="100") + b"{")
+        await writer.drain()
+        assert (await place.post(PATH, BODY))[0] == 200
+        writer.transport.abort()  # in the middle of its request
+        assert (await place.post(PATH, BODY))[0] == 200
+
+    serve(work)
+    assert caplog.text == ""
 
 
 def test_a_server_that_closes_ends_calls_that_hang() -> None:

@@ -40,7 +40,7 @@ def test_a_message_and_the_results_of_its_calls() -> None:
         assert place.ask == InnerRequest(
             "messages",
             "tiny",
-            [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"}],
+            ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"}),
             tools=({"name": "look", "description": "Look at a place.", "parameters": TOOL["input_schema"]},),
             tool_choice="required",
             sampling={"max_tokens": 50, "stop": ["END"], "temperature": 0.5, "top_k": 3},
@@ -111,6 +111,14 @@ def test_the_client_that_is_not_asynchronous() -> None:
     serve(work)
 
 
+def test_the_models_of_a_seat() -> None:
+    async def work(place: Place) -> None:
+        assert [one.id async for one in place.anthropic.models.list()] == ["tiny", "claude-x"]
+        assert (await place.anthropic.models.retrieve("claude-x")).display_name == "claude-x"
+
+    serve(work, accepts=["claude-x"])
+
+
 CLAUDE_CODE: dict[str, Any] = {
     "model": "tiny",
     "max_tokens": 32000,
@@ -150,7 +158,7 @@ def test_what_claude_code_sends() -> None:
         key = {"Authorization": "", "x_api_key": place.access.api_key, "anthropic_version": "2023-06-01"}
         writer.write(place.request("/messages?beta=true", CLAUDE_CODE, anthropic_beta="claude-code-20250219", **key))
         await reader.readuntil(b"event: message_stop\n")
-        assert place.ask.messages == [
+        assert list(place.ask.messages) == [
             {"role": "system", "content": "You are Claude Code.\nBe concise."},
             {"role": "user", "content": "<system-reminder>x</system-reminder>\nPlay."},
             {

@@ -41,7 +41,7 @@ def test_items_of_a_reply_go_back_as_they_came() -> None:
         assert place.ask == InnerRequest(
             "responses",
             "tiny",
-            [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"}],
+            ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"}),
             tools=({key: TOOL[key] for key in ("name", "description", "parameters")},),
             sampling={"max_tokens": 50},
         )
@@ -120,6 +120,8 @@ def test_structured_responses() -> None:
         reply = await place.openai.responses.parse(model="tiny", input="hello", text_format=Choice)
         assert reply.output_parsed == Choice(color="blue")
         assert place.ask.constraint["json"]["required"] == ["color"]
+        await place.openai.responses.create(model="tiny", input=[*reply.output, {"role": "user", "content": "why?"}])
+        assert place.ask.messages[0] == {"role": "assistant", "content": '{"color": "blue"}'}
 
     serve(work, Completion('{"color": "blue"}'))
 

@@ -89,6 +89,10 @@ export async function computed(path, query, { signal }) {
   }
 }
 
+/** Inner calls of a turn, from one on: {total, calls, cuts}. */
+export const inner = (run, episode, turn, offset) =>
+  get(`runs/${encodeURIComponent(run)}/inner`, { episode, turn, offset });
+
 /** One text of a turn, whole. */
 export async function text(run, episode, turn, part) {
   const asked = new URLSearchParams({ episode, turn, part });

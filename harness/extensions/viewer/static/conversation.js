@@ -1,7 +1,8 @@
 // One agent's conversation exactly as it was sent and answered, with what was read from each reply.
 
 import { text as whole } from "./api.js";
-import { duration, h, json, number, plural, said, set } from "./dom.js";
+import { duration, h, json, number, plural, said, set, usd } from "./dom.js";
+import { innerCalls } from "./inner.js";
 import { whatIfButton } from "./what_if.js";
 
 const LONG = 900;
@@ -26,6 +27,8 @@ export function conversation(agent, context) {
 
 function intro(agent, turns, { data }) {
   const calls = turns.flatMap((turn) => turn.calls);
+  const inner = turns.map((turn) => turn.inner).filter(Boolean);
+  const paid = data.paid?.[agent];
   const sum = (name) => calls.reduce((all, call) => (call[name] === null ? all : (all ?? 0) + call[name]), null);
   const played = data.policies.includes(agent) ? `policy ${data.models[agent]}` : (data.models[agent] ?? "unknown");
   const facts = [
@@ -33,9 +36,11 @@ function intro(agent, turns, { data }) {
     ["role", data.roles[agent]],
     ["turns", number(turns.length)],
     ["calls", calls.length ? number(calls.length) : null],
+    ["inner calls", inner.length ? number(inner.reduce((all, one) => all + one.calls, 0)) : null],
     ["tokens in", sum("input_tokens") === null ? null : number(sum("input_tokens"))],
     ["tokens out", sum("output_tokens") === null ? null : number(sum("output_tokens"))],
     ["time", sum("latency") === null ? null : duration(sum("latency"))],
+    ["cost", paid && paid.cost !== null ? usd(paid.cost, paid.cost_is_whole) : null],
   ];
   return h(
     "div",
@@ -122,6 +127,7 @@ function turnOf(turn, context) {
     ),
     turn.tools && message("tools", turn.tools, turn, "tools", context),
     turn.prompt.map((part, i) => message(part.role, part.text, turn, `prompt.${i}`, context)),
+    innerCalls(turn, context, (text, part, fold) => body(text, turn, part, context, fold)),
     said_,
     !turn.answered && h("p", { class: "pending" }, "Waiting for the answer …"),
     action(turn, context),
@@ -146,7 +152,7 @@ function reply(call, i, turn, context) {
     call.output_tokens !== null &&
       `${number(call.output_tokens)} out${call.reasoning_tokens ? ` (${number(call.reasoning_tokens)} reasoning)` : ""}`,
     call.latency !== null && duration(call.latency),
-    call.cost !== null && `${number(call.cost, 6)} USD`,
+    call.cost !== null && usd(call.cost, call.cost_is_whole),
     call.finish_reason && `ended: ${call.finish_reason}`,
   ].filter(Boolean);
   return h(

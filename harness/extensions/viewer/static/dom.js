@@ -124,6 +124,11 @@ export function number(value, digits = 3) {
     : String(Number(value.toPrecision(digits)));
 }
 
+/** An amount of money; one that is not the whole is a lower bound. */
+export function usd(value, isWhole) {
+  return value === null || value === undefined ? "–" : `${isWhole ? "" : "≥ "}${number(value)} USD`;
+}
+
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return "–";
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;

@@ -13,5 +13,8 @@ const gone = async () => {
   throw new Failure("This page holds the beginning of long texts only. `harness view` on the run shows all of it.");
 };
 export const text = gone;
+export const inner = async () => {
+  throw new Failure("This page does not hold inner calls. `harness view` on the run shows them.");
+};
 export const replies = gone;
 export const playOn = gone;

@@ -1,11 +1,11 @@
 // The episodes of a run: filters, search in ids and in what was said, pages.
 
 import { get } from "./api.js";
-import { badge, h, loading, name as named, number, plural, said, scroller, set, state } from "./dom.js";
+import { badge, h, loading, name as named, number, plural, said, scroller, set, state, usd } from "./dom.js";
 import { listed, move } from "./places.js";
 
 const PAGE = 50;
-const BUILT_IN = new Set(["rounds", "calls", "tokens_output", "parse_failures"]); // columns of their own
+const BUILT_IN = new Set(["rounds", "calls", "tokens_output", "parse_failures", "inner_calls", "inner_cost"]); // columns of their own
 export const OUTCOMES = ["solved", "unsolved", "unscored", "failed", "unfinished", "limited"];
 
 /** Draws the list into a section. Gives functions that load it again, take new counts, and read an address. */
@@ -191,6 +191,7 @@ export function episodeList(section, data, run, query, signal) {
           found.episodes.some((row) => row.numbers?.[name] !== null && row.numbers?.[name] !== undefined),
       )
       .slice(0, 3);
+    const known = (name) => found.episodes.some((row) => (row[name] ?? null) !== null);
     const columns = [
       [
         "",
@@ -211,7 +212,9 @@ export function episodeList(section, data, run, query, signal) {
       ...metrics.map((name) => [`numbers.${name}`, name, (row) => number(row.numbers?.[name]), true]),
       ["rounds", "Rounds", (row) => number(row.rounds), true],
       ["calls", "Calls", (row) => number(row.calls), true],
+      ...(known("inner_calls") ? [["inner_calls", "Inner calls", (row) => number(row.inner_calls), true]] : []),
       ["output_tokens", "Tokens out", (row) => number(row.output_tokens), true],
+      ...(known("cost") ? [["cost", "Cost", (row) => usd(row.cost, row.cost_is_whole), true]] : []),
       ["parse_failures", "Unread", (row) => number(row.parse_failures), true],
     ];
     const head = columns.map(([key, title, , right]) => {

@@ -1,6 +1,6 @@
 // What stands above an episode, and how it ended.
 
-import { badge, h, json, number, said, set } from "./dom.js";
+import { badge, h, json, number, said, set, usd } from "./dom.js";
 import { link } from "./episodes.js";
 
 /** Title, outcome, labels and notes. `list`: filters and order of the list in which the episode has neighbors. */
@@ -35,7 +35,7 @@ export function drawHead(element, data, run, list) {
     h(
       "dl",
       { class: "chips" },
-      [["model", data.labels.model], ...labels]
+      [["model", data.labels.model], ...labels, ["cost", (data.cost ?? null) === null ? null : usd(data.cost, data.cost_is_whole)]]
         .filter(([, value]) => value !== undefined && value !== null)
         .map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, said(String(value))))),
     ),

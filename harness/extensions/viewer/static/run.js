@@ -1,7 +1,7 @@
 // One run: its tables, its episodes with filters, what was said in it, and its record.
 
 import { get, watch } from "./api.js";
-import { badge, duration, h, loading, number, plural, said, set, when } from "./dom.js";
+import { badge, duration, h, loading, number, plural, said, set, usd, when } from "./dom.js";
 import { OUTCOMES, episodeList } from "./episodes.js";
 import { back } from "./places.js";
 import { table } from "./tables.js";
@@ -77,6 +77,7 @@ function drawHead(head, data) {
         )
       : null;
   const tokens = data.tokens === null ? null : h("div", {}, h("dt", {}, "Tokens"), h("dd", {}, number(data.tokens)));
+  const fact = (name, text) => text !== null && h("div", {}, h("dt", {}, name), h("dd", {}, text));
   set(
     head,
     h("h1", {}, said(data.name), " ", badge(data.status)),
@@ -112,6 +113,8 @@ function drawHead(head, data) {
         ),
       ),
       tokens,
+      fact("Inner calls", (data.inner_calls ?? null) === null ? null : number(data.inner_calls)),
+      fact("Cost", (data.cost ?? null) === null ? null : usd(data.cost, data.cost_is_whole)),
       h("div", {}, h("dt", {}, "Started"), h("dd", {}, when(data.start))),
       h("div", {}, h("dt", {}, "Took"), h("dd", {}, duration(data.duration))),
     ),

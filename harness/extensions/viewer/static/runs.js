@@ -1,7 +1,7 @@
 // All runs below the folder: what was run, how it stands, what it came to.
 
 import { get } from "./api.js";
-import { badge, duration, h, loading, name, number, plural, said, scroller, set, state, when } from "./dom.js";
+import { badge, duration, h, loading, name, number, plural, said, scroller, set, state, usd, when } from "./dom.js";
 import { move } from "./places.js";
 
 const COLUMNS = [
@@ -12,9 +12,12 @@ const COLUMNS = [
   ["headline", "Headline", (run) => headline(run.headline), true],
   ["episodes", "Episodes", (run) => progress(run), true],
   ["tokens", "Tokens", (run) => number(run.tokens), true],
+  ["inner_calls", "Inner calls", (run) => number(run.inner_calls), true],
+  ["cost", "Cost", (run) => usd(run.cost, run.cost_is_whole), true],
   ["duration", "Time", (run) => duration(run.duration), true],
   ["start", "Started", (run) => h("time", { datetime: run.start }, when(run.start)), true],
 ];
+const IF_KNOWN = ["inner_calls", "cost"]; // columns that are there where some run has them
 
 export async function runsPage(main, { query, signal }) {
   set(main, loading("Looking for runs …"));
@@ -76,6 +79,7 @@ export async function runsPage(main, { query, signal }) {
       );
     if (!kept.length) return set(list, state("No run matches.", "Clear the filter to see all runs."));
     COLUMNS.forEach(([key], i) => {
+      heads[i].hidden = isHidden(key);
       if (key === sort) heads[i].setAttribute("aria-sort", down ? "descending" : "ascending");
       else heads[i].removeAttribute("aria-sort");
     });
@@ -83,14 +87,16 @@ export async function runsPage(main, { query, signal }) {
     if (list.firstChild !== table) set(list, table);
   }
 
+  const isHidden = (key) => IF_KNOWN.includes(key) && data.runs.every((run) => (run[key] ?? null) === null);
+
   /** The rows of a run: the same ones as long as it stays as it is. */
   function rows(run) {
-    const text = JSON.stringify(run);
+    const text = JSON.stringify([run, IF_KNOWN.map(isHidden)]);
     if (drawn.get(run.id)?.text === text) return drawn.get(run.id).nodes;
     const cell = ([key, title, draw_, right], i) =>
       h(
         i ? "td" : "th",
-        { class: `${right ? "right " : ""}of-${key}`, scope: i ? null : "row", data: { title } },
+        { class: `${right ? "right " : ""}of-${key}`, scope: i ? null : "row", hidden: isHidden(key), data: { title } },
         draw_(run),
       );
     const nodes = [h("tr", { class: run.problem ? "noted" : null }, COLUMNS.map(cell))];

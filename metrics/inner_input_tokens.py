@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from harness.api import Episode, Metric, Statistic, plugin
+
+from ._numbers import inner, total
+
+
+@plugin
+class InnerInputTokens(Metric):
+    """Tokens of the prompts of inner calls (`inner_calls`).
+
+    Attributes:
+        over: "episode" averages over episodes, "run" sums them.
+    """
+
+    bounds = (0, math.inf)
+    over: Literal["episode", "run"] = "episode"
+
+    def measure(self, episode: Episode) -> float | None:
+        return inner(episode, "input_tokens")
+
+    def aggregate(self, numbers: Sequence[float]) -> Statistic:
+        return total(numbers) if self.over == "run" else super().aggregate(numbers)

@@ -1,0 +1,166 @@
+"""What runs say of the model calls that agents' programs make: metrics, columns, costs, progress."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.api import Completion, InnerUsage, Request
+from harness.api.errors import RequestError
+from harness.config import resolve, spec
+from harness.config.project import builtin
+from harness.engines.mock import Mock
+from harness.engines.usage import billed_inner
+from harness.evaluation.rescore import rescored
+from harness.evaluation.stages import execute
+from harness.report import render
+from harness.runtime.options import Options
+from harness.tables.cost import Price, Usd, usd_of
+from tests.helpers.programs import Ask, Programs, said
+
+PRICED = "prices={small: {input: 1000, output: 10000}}"
+TABLES = "tables+={title: Calls, rows: model, metrics: [calls, answered], aggregate: pooled}"
+
+
+def played(folder: Path, program: Any, model: Any = said, *overrides: str, **options: Any) -> harness.Run:
+    """Three episodes of one agent, whose program asks the model `small`."""
+    changes = ["matrix.terms=[2]", "protocol.parse_retries=0", "metrics+=calls", *overrides]
+    loaded = spec.load("arithmetic", builtin(), changes, limit=3)
+    engine = Programs(program=program, inner=Mock(model="small", function=model))
+    return execute(resolve.plan(loaded, builtin(), engine), Options(output_path=folder, **options))
+
+
+async def thrice(ask: Ask, request: Request) -> str:
+    await asyncio.gather(*(ask(text) for text in ("one", "two", "three")))
+    return "42"
+
+
+def table(run: harness.Run, title: str) -> dict[str, Any]:
+    """The first row of a table: column → value."""
+    found = next(one for one in run.tables if one.title == title)
+    return {
+        column.metric or column.names[-1]: cell.value
+        for column, cell in zip(found.columns, found.rows[0].cells, strict=True)
+    }
+
+
+def test_inner_calls_are_numbers_of_their_own_and_stand_beside_replies(tmp_path: Path) -> None:
+    run = played(tmp_path / "run", thrice, said, TABLES)
+    for score in run.scores:
+        own = {name: number for name, number in score.numbers.items() if name.startswith("inner_")}
+        assert own == {"inner_calls": 3, "inner_input_tokens": 30, "inner_output_tokens": 6, "inner_cost": None}
+        assert score.numbers["calls"] == 1
+        assert score.usage == {"small": {"input": 30, "output": 6, "replies": 1, "inner_calls": 3}}
+    assert [*table(run, "Calls")][:2] == ["calls", "inner_calls"] and table(run, "Calls")["inner_calls"] == 3
+    assert table(run, "Inner calls") == {
+        "episodes": 3, "replies": 3, "inner_calls": 9, "input": 90, "output": 18,
+    }  # fmt: skip
+    assert " inner calls |" in (tmp_path / "run" / "tables.md").read_text()
+    assert {row["metric"] for row in run.rows} >= {"inner_calls", "inner_input_tokens"}
+    loaded = harness.load_run(tmp_path / "run")
+    assert loaded.tables == run.tables and loaded.meta["inner"] == {
+        "model": {"engine": "model.inner", "model": "small"}
+    }
+    assert rescored(tmp_path / "run").scores == run.scores
+
+
+def test_what_a_program_asks_is_billed_at_its_models_price_and_its_claims_are_not(tmp_path: Path) -> None:
+    run = played(tmp_path / "run", thrice, said, PRICED)
+    cost = table(run, "Cost")
+    assert cost["usd"] == pytest.approx(3 * (30 * 1000 + 6 * 10000) / 1e6)
+    assert cost["usd_episode"] == pytest.approx(0.09) and cost["inner_calls"] == 9 and cost["replies"] == 3
+
+
+def test_a_run_without_inner_calls_has_none_of_these_columns(tmp_path: Path) -> None:
+    loaded = spec.load("arithmetic", builtin(), ["matrix.terms=[2]", "metrics+=calls", TABLES, PRICED], limit=1)
+    model = Mock(model="small", function=said)
+    run = execute(resolve.plan(loaded, builtin(), model), Options(output_path=tmp_path / "run"))
+    assert "inner" not in (tmp_path / "run" / "tables.md").read_text()
+    assert not any(name.startswith("inner") for score in run.scores for name in score.numbers)
+    assert "inner" not in json.dumps(run.meta)
+
+
+async def fails(ask: Ask, request: Request) -> str:
+    await ask("one")
+    raise RequestError("the program fell over")
+
+
+def test_calls_of_a_turn_that_failed_count_and_are_paid(tmp_path: Path) -> None:
+    def once(request: Request) -> Completion:
+        return Completion("x", input_tokens=10, output_tokens=2, cost=0.5)
+
+    run = played(tmp_path / "run", fails, once, max_error_rate=1.0)
+    assert {score.usage["small"]["inner_calls"] for score in run.scores} == {1}
+    assert table(run, "Cost")["usd"] == pytest.approx(1.5)
+
+
+def test_a_call_without_tokens_makes_the_cost_a_lower_bound(tmp_path: Path) -> None:
+    def partly(request: Request) -> Completion:
+        known = request.thread.messages[-1]["content"] != "two"
+        return said(request) if known else Completion("x")
+
+    run = played(tmp_path / "run", thrice, partly, PRICED)
+    shown = next(render(one, "markdown") for one in run.tables if one.title == "Cost")
+    assert "≥ 0.18" in shown and "≥ 0.06" in shown and "3 replies do not say" in shown
+
+
+def test_what_some_answers_cost_is_no_whole() -> None:
+    mixed = InnerUsage(calls=4, failed=1, input_tokens=9, output_tokens=9, cost=0.5, priced=2)
+    assert usd_of(billed_inner(mixed), Price(1, 1)) == Usd(0.5, whole=False)
+    whole = InnerUsage(calls=3, failed=1, input_tokens=9, output_tokens=9, cost=0.5, priced=2)
+    assert usd_of(billed_inner(whole), None) == Usd(0.5)
+
+
+def test_the_metrics_can_be_named_in_a_spec(tmp_path: Path) -> None:
+    own = "metrics+=[{use: inner_calls, over: run, name: asked}, inner_calls]"
+    run = played(tmp_path / "run", thrice, said, own, "tables.0.metrics+=asked")
+    assert table(run, run.tables[0].title)["asked"] == 9 and [*run.metrics].count("inner_calls") == 1
+
+
+def test_progress_tells_turns_from_inner_calls(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    from harness.engines.usage import Usage
+    from harness.runtime.heartbeat import Heartbeat
+
+    usage = Usage()
+    line = Heartbeat("toy", {}, 9, usage, lambda: 0.0).counts
+    usage.calls, usage.answers, usage.turns, usage.inner_calls = 31, 30, 4, 30
+    assert line() == "4 turns, 30 inner calls answered"
+
+
+async def talks(ask: Ask, request: Request) -> str:
+    """Two rounds of a conversation that grows, with a tool."""
+    first = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "one"}]
+    tools = [{"name": "look", "description": "", "parameters": {}}]
+    seen = await ask("one", messages=first, tools=tools)
+    await ask("", messages=[*first, {"role": "assistant", "content": seen.text}, {"role": "user", "content": "two"}])
+    return "42"
+
+
+def test_rows_have_inner_calls_apart_from_replies(tmp_path: Path) -> None:
+    run = played(tmp_path / "run", talks, said, PRICED)
+    rows = [*run.inner_calls()]
+    assert len(rows) == 6 and {row["model"] for row in rows} == {"small"}
+    assert [(row["number"], row["earlier_messages"], len(row["prompt"])) for row in rows[:2]] == [(0, 0, 2), (1, 2, 2)]
+    assert rows[0]["reply"] == "answer to one" and rows[0]["tools"][0]["name"] == "look"
+    assert rows[0]["cost"] == pytest.approx(0.03)
+    turn, episode = next(run.turns()), next(run.episodes())
+    assert (turn["calls"], turn["inner_calls"], turn["inner_output_tokens"]) == (1, 2, 4)
+    assert (turn["cost"], turn["cost_is_whole"]) == (pytest.approx(0.06), True)
+    assert (episode["inner_calls"], episode["cost"]) == (2, pytest.approx(0.06))
+    assert {agent: known["usd"] for agent, known in episode["costs"].items()} == {turn["agent"]: pytest.approx(0.06)}
+    assert len(run.to_pandas("inner_calls")) == 6
+    assert set(run.to_pandas("turns").columns) >= {"inner_calls", "inner_failed"}
+
+
+def test_a_run_without_inner_calls_has_no_rows_of_them(tmp_path: Path) -> None:
+    loaded = spec.load("arithmetic", builtin(), ["matrix.terms=[2]"], limit=1)
+    run = execute(
+        resolve.plan(loaded, builtin(), Mock(model="m", function=said)), Options(output_path=tmp_path / "run")
+    )
+    assert not [*run.inner_calls()] and not any("inner" in name for name in next(run.turns()))
+    assert next(run.turns())["cost"] is None and next(run.turns())["cost_is_whole"] is None
