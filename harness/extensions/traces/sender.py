@@ -112,6 +112,8 @@ class Sender:
         self._is_over = True
         self._exporter.shutdown()  # it waits for no further try
         self._thread.join(min(1.0, self.timeout))
+        if self.lost:
+            self._warn(self._session.answer)  # of a request that is still under way
         if not self._thread.is_alive():
             logging.getLogger(trace_exporter.__name__).removeFilter(self._filter)
 
@@ -163,8 +165,9 @@ class Sender:
                 self._change.wait_for(lambda: self._is_closing, session.pause)
 
     def _warn(self, why: str) -> None:
-        if not self._has_warned:
-            self._has_warned = True
+        with self._change:
+            known, self._has_warned = self._has_warned, True
+        if not known:
             text = "--trace: %s: %s; the run goes on, and what is lost is counted at its end"
             _log.warning(text, self.endpoint, clean_name(cut(why, 300)))
 
@@ -195,7 +198,7 @@ class _Session(requests.Session):
 
     def __init__(self) -> None:
         super().__init__()
-        self.answer, self.refused = "no answer", 0
+        self.answer, self.refused = "it does not answer in time", 0
         self.pause: float | None = PAUSE
         self.is_failing = False
 

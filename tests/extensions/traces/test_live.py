@@ -1,6 +1,7 @@
 """`--trace`: spans that are sent while a run plays, to collectors in good order and to others."""
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -161,7 +162,7 @@ def takes_some(handler: BaseHTTPRequestHandler, number: int) -> None:
         (is_garbage, "bytes that are no answer of a collector"),
         (leads_away, "it answers 302 Found, a redirect"),
         (says_much, "with text/html, which no collector does"),
-        (speaks_no_http, "Connection"),
+        (speaks_no_http, "Connection|in time"),
         (asks_to_wait_for_an_hour, "it answers 429"),
         (takes_some, "it refused 3 spans: too new"),
     ],
@@ -181,15 +182,17 @@ def test_a_collector_that_is_not_there_or_hangs_costs_the_run_nothing(
 ) -> None:
     with collecting() as collector:
         gone = collector.url
-    check_alone(played(tmp_path / "gone" / "r", listener(gone, 0.2)), tmp_path / "gone", caplog, "Connection refused")
+    check_alone(
+        played(tmp_path / "gone" / "r", listener(gone, 0.1)), tmp_path / "gone", caplog, "Connection refused|in time"
+    )
     caplog.clear()
 
     def hang(handler: BaseHTTPRequestHandler, number: int) -> None:
         hanging.over.wait()
 
     with collecting(hang) as hanging:
-        done = played(tmp_path / "hangs" / "r", listener(hanging.url, 0.2))
-    check_alone(done, tmp_path / "hangs", caplog, "imed out")
+        done = played(tmp_path / "hangs" / "r", listener(hanging.url, 0.1))
+    check_alone(done, tmp_path / "hangs", caplog, "timed out|in time")
 
 
 def check_alone(done: harness.Run, folder: Path, caplog: pytest.LogCaptureFixture, words: str) -> None:
@@ -197,7 +200,7 @@ def check_alone(done: harness.Run, folder: Path, caplog: pytest.LogCaptureFixtur
     run(folder / "alone" / "r", Mock(function=answer), max_error_rate=1)
     assert results(done.folder) == results(folder / "alone" / "r")
     said = [record.getMessage() for record in caplog.records if "--trace" in record.getMessage()]
-    assert len(said) == 2 and words in said[0] and "the run goes on" in said[0], said
+    assert len(said) == 2 and re.search(words, said[0]) and "the run goes on" in said[0], said
     assert "did not reach" in said[1] and "harness export RUN --to otel" in said[1]
     assert not [record for record in caplog.records if record.name.startswith("opentelemetry")]
 
