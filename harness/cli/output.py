@@ -112,6 +112,7 @@ def _kind(kind: str, count: int) -> str:
 
 _KINDS = {
     "limit": "at a limit of the spec",
+    "inner": "failed with a call of the agent's own model",
     "refused": "refused",
     "context_length": "longer than the context window",
     "request": "failed after every retry",

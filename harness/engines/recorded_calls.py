@@ -190,5 +190,5 @@ def _runs(folder: Path, own: Path) -> Iterator[tuple[str, str, Path]]:
 
 
 def _calls(line: Mapping[str, Any]) -> list[dict[str, Any]]:
-    calls = line.get("calls")
+    calls = [line.get("call")] if line.get("k") == "inner" else line.get("calls")
     return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []

@@ -8,13 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Replays, Request, plugin
-from harness.api.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError, RequestError, SetupError
+from harness.api.errors import (
+    ContextLengthError,
+    EngineError,
+    EngineFatalError,
+    InnerCallError,
+    LimitReachedError,
+    RefusedError,
+    RequestError,
+    SetupError,
+)
 from harness.storage import PromptIds, completion_of, lines
 from harness.storage.journal_state import naming
 
 _FIELDS = frozenset(Completion.__slots__)
 _ERRORS: dict[str, type[EngineError]] = {
-    error.kind: error for error in (EngineError, ContextLengthError, RequestError, RefusedError)
+    error.kind: error
+    for error in (EngineError, ContextLengthError, RequestError, RefusedError, InnerCallError, LimitReachedError)
 }
 
 Row = Mapping[str, Any]

@@ -13,8 +13,6 @@ from typing import Self
 from harness.engines.usage import Usage
 from harness.tables import EpisodeScore
 
-INTERVAL_SECONDS = 30.0
-"""Seconds between two lines."""
 _log = logging.getLogger(__name__)
 
 
@@ -43,10 +41,14 @@ class Heartbeat:
         planned: Callable[[], float | None] = lambda: None,
     ) -> None:
         self.title, self.scores, self.total, self.usage, self._clock = title, scores, total, usage, clock
-        self._begun = clock(), _Counts.of(usage), _turns_asked(scores), len(scores)
-        self._last = self._begun[:2]
+        self.begin(clock(), usage, scores)
         self._planned = cache(planned)
         self.waiting_for: Callable[[], Iterable[str]] = lambda: ()
+
+    def begin(self, now: float, usage: Usage, scores: Mapping[str, EpisodeScore]) -> None:
+        """Playing began at this time, when so much was asked and finished."""
+        self._begun = now, _Counts.of(usage), _turns_asked(scores), len(scores)
+        self._last = self._begun[:2]
 
     def counts(self) -> str:
         """Calls answered of calls sent, output tokens a second since this was called last, and the time left."""
@@ -85,14 +87,14 @@ class Heartbeat:
             return max(left, each * left - of_open) * seconds / turns
         return seconds / self._new * left if self._new else None
 
-    async def beat(self) -> None:
-        """Log a line every `INTERVAL_SECONDS` seconds, until it is cancelled; a progress bar adds
+    async def beat(self, interval: float) -> None:
+        """Log a line, now and every so many seconds, until it is cancelled; a progress bar adds
         `LogRecord.counts`."""
         while True:
-            await asyncio.sleep(INTERVAL_SECONDS)
             counts = self.counts()
             episodes = f"{len(self.scores):,}/{self.total:,} episodes"
             _log.info("%s: %s, %s", self.title, episodes, counts, extra={"counts": counts})
+            await asyncio.sleep(interval)
 
 
 @dataclass(frozen=True)

@@ -188,7 +188,7 @@ class _Episode:
 
 
 class InnerSeat:
-    """The model behind one seat: `harness.api.SeatCalls`."""
+    """The model behind one seat: `harness.api.inner_calls.SeatCalls`."""
 
     def __init__(self, door: InnerCalls, episode: str, agent: str, own: _Episode) -> None:
         self.door, self.name, self.episode, self.agent = door, door.engine.model, episode, agent
@@ -251,6 +251,7 @@ class InnerSeat:
         Raises:
             EngineFatalError, BudgetSpentError, StorageError: as an inner call; the reply is not waited for.
             LimitReachedError, InnerCallError: there is no reply, after a call that a limit refused, or that failed.
+        ContextLengthError, RefusedError: there is none, after a call that the inner engine refused so.
         """
         turn = self.turn = _Turn(self, request)
         self._opened.set()
@@ -281,7 +282,9 @@ class InnerSeat:
         if limited is not None:
             raise LimitReachedError(f"{limited}; then {failure}") from failure
         if turn.failed_last is not None:
-            raise InnerCallError(f"{failure}; its last call of {self.name} failed: {turn.failed_last}") from failure
+            message = f"{failure}; its last call of {self.name} failed: {turn.failed_last}"
+            is_outage = turn.failed_last.kind in PASSING
+            raise (InnerCallError if is_outage else _KINDS[turn.failed_last.kind])(message) from failure
         raise failure
 
     def _count(self, turn: _Turn, limited: bool) -> None:
@@ -394,8 +397,9 @@ class _Turn:
         occurrence = self._occurrences[ask.digest]
         self._occurrences[ask.digest] += 1
         if queue := self._unused.get(ask.digest):
-            await asyncio.sleep(0)
-            return self._recorded(queue.popleft())
+            line = queue.popleft()
+            await asyncio.sleep(0)  # it never waits; let others, and Ctrl-C, in
+            return self._recorded(line)
         if (limit := self.seat.limit(self)) is not None:
             self.refused_by = limit
             self.usage = replace(self.usage, refused=self.usage.refused + 1)

@@ -141,7 +141,7 @@ class ModelPlayer:
             self.thread.memo.setdefault("turns", {})[len(self.thread.messages)] = self.turns - 1, attempt
         message: dict[str, Any] = {"content": self.prefill + form.message_of(call)}
         if call.provider_fields or call.tool_calls:
-            from harness.runtime._tool_calls import extended  # what only such a reply needs
+            from harness.runtime.call_messages import extended  # what only such a reply needs
 
             message = extended(message, call, len(self.thread.messages) if self.tools else None, self.engine.model)
             self._unanswered = [one["id"] for one in message.get("tool_calls", ())]

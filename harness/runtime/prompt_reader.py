@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.api import Facts, Move, Reply, Turn
 from harness.config.prompts import PromptSet
 from harness.engines.mock import Mock
 from harness.runtime.players import ModelPlayer
+
+if TYPE_CHECKING:
+    from harness.storage.inner_calls import InnerCall
 
 _UNANSWERED = "unanswered"
 
@@ -37,6 +40,7 @@ class RecordedTurn:
             if they are those of its previous turn.
         messages: all messages of the turn as a model's conversation has them (`harness.api.Thread`): those of `prompt`
             but for the beginning of a reply, the replies with their calls of tools, the retries.
+        inner: what an agent program asked its own model in this turn, in the order in which it did.
     """
 
     number: int
@@ -53,6 +57,7 @@ class RecordedTurn:
     reply: Reply | None = field(default=None, repr=False, compare=False)
     tools: tuple[Facts, ...] = ()
     messages: tuple[Mapping[str, Any], ...] = field(default=(), repr=False, compare=False)
+    inner: tuple[InnerCall, ...] = field(default=(), repr=False)
 
     @property
     def signatures(self) -> str:

@@ -9,6 +9,8 @@ Next: `harness.runtime.executors`, then `harness.runtime.open_episodes`.
 from __future__ import annotations
 
 import asyncio
+import copy
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,13 +24,14 @@ from harness.api.errors import BudgetSpentError, EngineFatalError, StorageError,
 from harness.config.plan import Job, Plan, episode_id
 from harness.config.resolve import following
 from harness.engines.usage import Budget, Spent, Usage
-from harness.runtime.heartbeat import Heartbeat
 from harness.runtime.options import Options
 from harness.runtime.run_json import write_spec
 from harness.runtime.stopping import StoppingRule
 from harness.runtime.turn_shares import ShareCheck, TurnCounts
 from harness.tables import EpisodeScore
 
+BEAT_SECONDS = 30.0
+"""Seconds between two lines about a run's progress."""
 OnScore = Callable[[EpisodeScore | None], None]
 """Called with None when a run begins, then with every finished episode."""
 
@@ -238,11 +241,7 @@ async def run(work: Work, play: Play) -> None:
     """
     while not work.is_enough and work.extend():
         done = len(work.done)
-        title = f"{work.plan.spec.name} · {work.plan.model}"
-        planned = partial(_planned_turns, work.episodes)
-        heartbeat = Heartbeat(title, work.done, work.total, work.usage, planned=planned)
-        heartbeat.waiting_for = lambda: [engine.waiting_for for engine in work.plan.engines.values()]
-        beating = asyncio.create_task(heartbeat.beat())
+        beating = asyncio.create_task(_beat(work))
         try:
             await play(work)
         except BudgetSpentError as reached:
@@ -268,10 +267,19 @@ async def run(work: Work, play: Play) -> None:
             raise RuntimeError(f"{work.remaining} episodes are left, and the executor played none")
 
 
-def _planned_turns(episodes: Sequence[Job]) -> float | None:
-    from harness.runtime.planned_turns import planned_turns  # what only a long run needs
+async def _beat(work: Work) -> None:
+    """Say now and then how far it is."""
+    since = time.monotonic(), copy.copy(work.usage), dict(work.done)
+    await asyncio.sleep(BEAT_SECONDS)
+    from harness.runtime.heartbeat import Heartbeat  # what only a long run needs
+    from harness.runtime.planned_turns import planned_turns
 
-    return planned_turns(episodes)
+    planned = partial(planned_turns, work.episodes)
+    title = f"{work.plan.spec.name} · {work.plan.model}"
+    heartbeat = Heartbeat(title, work.done, work.total, work.usage, planned=planned)
+    heartbeat.begin(*since)
+    heartbeat.waiting_for = lambda: [engine.waiting_for for engine in work.plan.engines.values()]
+    await heartbeat.beat(BEAT_SECONDS)
 
 
 def work_of(

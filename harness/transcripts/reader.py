@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import storage
 from harness.api import Case, Facts, Move, Outcome
@@ -31,6 +31,9 @@ from harness.storage import finished_episodes
 from harness.transcripts.findings import findings
 from harness.transcripts.moves import from_journal, turns_of
 from harness.transcripts.view_api import RecordedTurn, Transcript
+
+if TYPE_CHECKING:
+    from harness.storage.inner_calls import InnerCallIndex
 
 _CONDITIONS_IN_MEMORY = 4
 _MAX_SURVEYED_EPISODES = 50_000  # episodes of a run whose cases are all looked at: that takes seconds
@@ -59,6 +62,7 @@ class Transcripts:
         self._cases: OrderedDict[str, _Cases] = OrderedDict()
         self._is_surveyed = False
         self._not_surveyed: str | None = None  # why its cases could not be looked at
+        self._inner: tuple[int, InnerCallIndex] | None = None  # bytes of the journals, and what they hold
         try:
             self._of_spec = (specs or RunSpecs(project or find())).plan(folder, self.meta)
             self.plan = replace(self._of_spec.plan, model=str(self.meta["model"]))
@@ -155,9 +159,22 @@ class Transcripts:
             roles=bare.roles or dict(case.roles if case else {}),
             models=models,
             policies=policies,
-            turns=tuple(played),
+            turns=tuple(self._with_inner(episode, played)),
         )
         return replace(whole, findings=tuple(findings(self.folder, whole)))
+
+    def _with_inner(self, episode: str, played: Sequence[RecordedTurn]) -> Sequence[RecordedTurn]:
+        """The turns with the calls that agent programs made in them. Raises `DataError` for a damaged journal."""
+        if all(turn.move is None or turn.move.inner_calls is None for turn in played):
+            return played
+        from harness.storage.inner_calls import InnerCallIndex, by_turn  # what only such a run needs
+
+        paths = storage.journals(self.folder)
+        size = sum(path.stat().st_size for path in paths if path.exists())
+        if self._inner is None or self._inner[0] != size:
+            self._inner = size, InnerCallIndex(paths)
+        calls = by_turn(self._inner[1].of(episode))
+        return [replace(turn, inner=calls.get((turn.agent, turn.index), ())) for turn in played]
 
     def __iter__(self) -> Iterator[Transcript]:
         """All finished episodes, one in memory at a time. Raises `DataError` for a damaged journal."""

@@ -37,7 +37,7 @@ KNOWN: dict[str, int] = {
     "replies/extract.py": 1,
     "replies/fields.py": 1,
     "runtime/run_schema.py": 1,
-    "runtime/_tool_calls.py": 1,
+    "runtime/call_messages.py": 1,
     "runtime/run_json.py": 6,
     "runtime/open_episodes.py": 2,
     "runtime/options.py": 2,

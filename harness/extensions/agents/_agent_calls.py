@@ -135,6 +135,8 @@ def _modules(name: str) -> list[str]:
 
 def in_words(error: BaseException) -> str:
     """An error of an agent in one line: kind, message, and in brackets the innermost line of the user's code."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:  # clients wrap whatever happens in them
+        error = error.exceptions[0]
     try:
         message = str(error)
     except Exception as failure:  # an exception of their own

@@ -6,6 +6,7 @@ import contextlib
 import contextvars
 import io
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -17,6 +18,14 @@ from harness.storage.files import no_link
 
 MAX_CHARS = 10_000_000
 """Characters that the agents of one process may add to a log; a flood would fill the disk."""
+
+
+_SEAT_KEYS = re.compile(r"sk-seat-[\w-]{8,}")
+
+
+def without_keys(text: str) -> str:
+    """The text without the keys by which programs reach their model (`harness.extensions.endpoints`)."""
+    return _SEAT_KEYS.sub("…", text) if "sk-seat-" in text else text
 
 
 class AgentLog:
@@ -41,6 +50,7 @@ class AgentLog:
 
     def write(self, text: str) -> None:
         """Append; what is too much is left out. Raises nothing: a full disk ends the run elsewhere."""
+        text = without_keys(text)
         with self._lock, contextlib.suppress(OSError, ValueError):
             target = self._file or sys.__stderr__
             if target is None or self._room <= 0:

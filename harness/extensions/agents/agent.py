@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from harness.api import CallsModels, CallsTools, Completion, Engine, Facts, Outcome, Range, Request, plugin
-from harness.api.errors import EngineFatalError, SetupError
+from harness.api.errors import EngineFatalError, RequestError, SetupError
 from harness.api.inner_calls import InnerDoor
 from harness.api.printable import clean_name
 from harness.engines.call_keys import engine_facts
 from harness.engines.priority import PriorityGate
+from harness.extensions.agents import _acting_fields as acting
 from harness.extensions.agents import _agent_calls as calls
 from harness.extensions.agents import _agent_environment as environment
-from harness.extensions.agents._agent_log import AgentLog
+from harness.extensions.agents._agent_log import AgentLog, without_keys
 from harness.extensions.agents._prompting import prompting
 from harness.extensions.openai.replicas import keys_sent, public
 from harness.extensions.seats.packages import require
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from harness.extensions.agents._agent_processes import ProgramAgent
     from harness.extensions.agents._agent_server import AgentServer
     from harness.extensions.agents._prompt_program import PromptProgram
+
+    _Form = calls.PythonAgent | ProgramAgent | PromptProgram | ActingAgent | AgentServer
 
 _INSTALLED = ("/usr/bin", "/usr/lib", "/usr/sbin", str(Path(sys.executable).resolve()))
 """What only an administrator changes, and this Python."""
@@ -139,13 +142,12 @@ class Agent(CallsModels, CallsTools, NeedsApproval):
         self._words = _words(self.command) if self.command else []
         later = _words(self.continue_command) if self.continue_command else []
         self.keeps_questions = self.waits_for_turn = self.interface == "mcp"
-        if self.interface == "mcp":
-            self._check_acting()
+        acting.check_fields(self)
         self._prompting = prompting(self, self._words, later)
         self._words += later  # all of them name what it runs
         self._log_path: Path | None = None
         self._log: AgentLog | None = None  # what follows is made by `start`: an engine is sent to workers before it
-        self._form: calls.PythonAgent | ProgramAgent | PromptProgram | ActingAgent | AgentServer | None = None
+        self._form: _Form | None = None
         self._card_name = ""
         self._is_open = False
         self._queue: PriorityGate | None = None
@@ -266,7 +268,7 @@ class Agent(CallsModels, CallsTools, NeedsApproval):
         log.open()
         log.begin(self.model)
         if self.interface == "mcp":
-            self._form = await self._acting(log)
+            self._form = await acting.start(self, self._words, log, self._doors)
         elif self.call:
             self._form = calls.PythonAgent(self.call, self.args, self.timeout, log, self._doors)
         elif self._prompting is not None:
@@ -310,13 +312,21 @@ class Agent(CallsModels, CallsTools, NeedsApproval):
         """
         if self._form is None or self._queue is None or not self._is_open:
             raise EngineFatalError("the engine is not started, or closed")
-        if self.interface == "mcp" or (self.command and self._prompting is None and not self.history):
-            return await self._form.complete(request)  # a process answers one at a time, and they are few
-        await self._queue.enter(request.thread.age)
         try:
-            return await self._form.complete(request)
+            return await self._ask(self._form, self._queue, request)
+        except RequestError as error:
+            if (text := without_keys(str(error))) == str(error):
+                raise
+            raise type(error)(text) from None
+
+    async def _ask(self, form: _Form, queue: PriorityGate, request: Request) -> Completion:
+        if self.interface == "mcp" or (self.command and self._prompting is None and not self.history):
+            return await form.complete(request)  # a process answers one at a time, and they are few
+        await queue.enter(request.thread.age)
+        try:
+            return await form.complete(request)
         finally:
-            self._queue.leave()
+            queue.leave()
 
     @property
     def tools_problem(self) -> str | None:
@@ -324,29 +334,8 @@ class Agent(CallsModels, CallsTools, NeedsApproval):
 
     def end_episode(self, episode: str, outcome: Outcome | None) -> None:
         if self.interface == "mcp" and self._form is not None:
-            acting: Any = self._form
-            acting.end_episode(episode, outcome)
-
-    def _check_acting(self) -> None:
-        which = next((name for name in ("url", "a2a", "history") if getattr(self, name)), None)
-        if which is not None:
-            hint = "It takes command= or call=, which is started once for each seat and keeps its own memory."
-            raise SetupError(f"interface=mcp takes no {which}=", hint=hint, at=(which,))
-        if self.command and self.args:
-            hint = "Write them into the command."
-            raise SetupError("interface=mcp gives a command no args=", hint=hint, at=("args",))
-
-    async def _acting(self, log: AgentLog) -> ActingAgent:
-        """Programs that play by themselves."""
-        from harness.extensions.agents._acting_agent import ActingAgent
-        from harness.extensions.agents._acting_programs import FunctionLauncher, ProgramLauncher
-
-        launcher = (
-            FunctionLauncher(self.call, self.args, log) if self.call else ProgramLauncher(self.model, self._words, log)
-        )
-        acting = ActingAgent(self.model, launcher, self.timeout, self.concurrency, log, self._doors)
-        await acting.start()
-        return acting
+            form: Any = self._form
+            form.end_episode(episode, outcome)
 
     def stop_retrying(self, reason: Exception) -> None:
         if isinstance(self._form, Engine):  # a server, which is asked again

@@ -10,6 +10,7 @@ from typing import Any
 from harness.api import Completion, Request, Thread
 from harness.api.errors import RequestError
 from harness.api.printable import cut
+from harness.extensions.agents._agent_log import without_keys
 from harness.extensions.openai.wire import count_of
 
 MAX_REPLY_CHARS = 1_000_000
@@ -141,8 +142,8 @@ def read_answer(answer: Any) -> Completion:
         raise RequestError(f"a reply has at most {MAX_REPLY_CHARS:,} characters, found {str.__len__(text):,}")
     reasoning, reason, latency = (facts.get(name) for name in ("reasoning", "finish_reason", "latency"))
     return Completion(
-        text=_plain(text),
-        reasoning=_plain(reasoning)[:MAX_REPLY_CHARS] or None if isinstance(reasoning, str) else None,
+        text=without_keys(_plain(text)),
+        reasoning=without_keys(_plain(reasoning))[:MAX_REPLY_CHARS] or None if isinstance(reasoning, str) else None,
         finish_reason=_plain(reason)[:40] if isinstance(reason, str) else None,
         latency=_number(latency),
         cost=_number(facts.get("cost")),

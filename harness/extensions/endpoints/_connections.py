@@ -14,15 +14,20 @@ LINGER = 2.0
 IDLE = 300.0
 """Seconds after which a connection without a request is closed."""
 _SETTINGS: dict[str, Any] = {
-    "access_log": None, "lingering_time": LINGER, "keepalive_timeout": IDLE, "max_line_size": 8190, "max_headers": 100,
+    "access_log": None, "keepalive_timeout": IDLE, "max_line_size": 8190, "max_headers": 100,
     "max_field_size": 8190,
 }  # fmt: skip
-_FULL = (
-    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\n"
-    b"Content-Length: 77\r\n\r\n"
-    b'{"error": {"message": "too many connections are busy", "type": "server_error"}}'
-)
 
+
+def _refusal(status: str, message: str) -> bytes:
+    """A reply to a connection whose request was not read."""
+    body = f'{{"error": {{"message": "{message}", "type": "server_error", "param": null, "code": null}}}}'
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {len(body)}"
+    return f"{head}\r\n\r\n{body}".encode()
+
+
+_FULL = _refusal("503 Service Unavailable", "too many connections are busy")
+_LATE = _refusal("408 Request Timeout", "the request takes too long to come")
 _log = logging.getLogger("harness.endpoints")
 Refusal = Callable[[int], web.Response]
 
@@ -38,7 +43,7 @@ class Connection(web.RequestHandler):
     __slots__ = ("_pool", "busy", "waits_since")
 
     def __init__(self, pool: Connections, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(pool.server, loop=loop, **_SETTINGS)
+        super().__init__(pool.server, loop=loop, lingering_time=min(LINGER, pool.patience), **_SETTINGS)
         self._pool = pool
         self.busy = False
         self.waits_since: float | None = None
@@ -57,10 +62,10 @@ class Connection(web.RequestHandler):
             self.waits_since = self._loop.time()
         super().data_received(data)
 
-    def refuse(self) -> None:
-        """Close it since there are too many."""
+    def refuse(self, why: bytes) -> None:
+        """Close it with a reply."""
         if self.transport is not None:
-            self.transport.write(_FULL)
+            self.transport.write(why)
         self.force_close()
 
     def handle_error(
@@ -102,7 +107,7 @@ class Connections:
         if len(self) >= self.limit:
             oldest = next(iter(self._strangers), None) or next(iter(self._idle), None)
             if oldest is None:
-                one.refuse()
+                one.refuse(_FULL)
                 return
             self.remove(oldest)
             oldest.force_close()
@@ -136,5 +141,5 @@ class Connections:
         late = self._loop.time() - self.patience
         for one in [*self._strangers, *self._idle, *self._busy]:
             if one.waits_since is not None and one.waits_since <= late:
-                one.force_close()
+                one.refuse(_LATE)
         self._timer = self._loop.call_later(self.patience / 2, self._sweep)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,8 @@ SAMPLING = {
 }  # fmt: skip
 """Fields of a request that are sampling → the harness's words."""
 _SHOWN_CHARS = 200
+_MAX_NUMBER = 2**31 - 1
+"""What engines can count."""
 
 
 class ProblemError(Exception):
@@ -129,7 +132,13 @@ def _no_number(name: str) -> float:
     raise ValueError(f"{name} is no number of JSON")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_number)
+def _finite(text: str) -> float:
+    if math.isinf(number := float(text)):
+        raise ValueError(f"{text[:20]} is too large a number")
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 """Half of a character outside of Unicode's first plane: alone, no file and no tokenizer takes it."""
 
@@ -151,11 +160,43 @@ def check_depth(value: Any, where: str) -> None:
 
 def sampling_of(body: Mapping[str, Any], names: Mapping[str, str] = SAMPLING) -> dict[str, Any]:
     """The sampling of a request in the harness's words. Raises `ProblemError` for values out of bounds."""
-    said = {ours: body[name] for name, ours in names.items() if name in body}
+    said: dict[str, Any] = {}
+    for name, ours in names.items():
+        value = body.get(name)
+        if value is None:
+            continue
+        if said.get(ours, value) != value:
+            raise bad(f"{name} and {ours} mean the same but differ: say one", name, "invalid_value")
+        if isinstance(value, int) and abs(value) > _MAX_NUMBER:
+            raise bad(f"{name} must be at most {_MAX_NUMBER}", name, "invalid_value")
+        said[ours] = value
     try:
         return normalize(said) if said else said
     except SetupError as error:
         raise bad(error.message.removeprefix("generation_kwargs: "), code="invalid_value") from None
+
+
+class Tools:
+    """Tools of requests. A program sends the same ones with every call; they are read once.
+
+    Args:
+        read: one tool, and what stands before its fields in errors → the tools as the harness has them.
+    """
+
+    def __init__(self, read: Callable[[dict[str, Any], str], Iterable[dict[str, Any]]]) -> None:
+        self._one = read
+        self._sent: Any = ()
+        self._read: tuple[dict[str, Any], ...] = ()
+
+    def of(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        """The tools of a request. Raises `ProblemError`."""
+        sent = body.get("tools")
+        if not sent:
+            return ()
+        if sent != self._sent:
+            found = [one for n, tool in enumerate(objects(body, "tools")) for one in self._one(tool, f"tools[{n}].")]
+            self._sent, self._read = sent, tuple(found)
+        return self._read
 
 
 def one_of(value: Any, choices: Collection[str], where: str) -> str:

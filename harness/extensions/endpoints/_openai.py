@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.extensions.endpoints._answers import event
-from harness.extensions.endpoints._fields import Fields, ProblemError, bad, check_depth, objects, one_of, shown, typed
+from harness.extensions.endpoints._fields import Fields, ProblemError, bad, check_depth, one_of, shown, typed
 
 IGNORED = frozenset(
     {
@@ -56,18 +56,20 @@ def function_of(function: Mapping[str, Any], where: str) -> dict[str, Any]:
     }
 
 
-def chat_tools(body: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    """`tools` of the chat API."""
-    found = []
-    for number, tool in enumerate(objects(body, "tools")):
-        where = f"tools[{number}]."
-        if tool.get("type", "function") != "function":
-            raise bad(f"{where}type: only functions are supported, not {shown(tool['type'])}", f"{where}type")
-        _TOOL.look(tool, where)
-        function = typed(tool, "function", dict, where, required=True)
-        _FUNCTION.look(function, f"{where}function.")
-        found.append(function_of(function, f"{where}function."))
-    return tuple(found)
+def no_function(tool: Mapping[str, Any], where: str) -> ProblemError:
+    """What is said of a tool that is no function."""
+    why = "only functions are supported: turn it off in the program"
+    return bad(f"{where}type is {shown(tool.get('type'))}, and {why}", f"{where}type", "unsupported_parameter")
+
+
+def chat_tool(tool: Mapping[str, Any], where: str) -> Iterator[dict[str, Any]]:
+    """One of `tools` of the chat API."""
+    if tool.get("type", "function") != "function":
+        raise no_function(tool, where)
+    _TOOL.look(tool, where)
+    function = typed(tool, "function", dict, where, required=True)
+    _FUNCTION.look(function, f"{where}function.")
+    yield function_of(function, f"{where}function.")
 
 
 def choice_of(choice: Any, tools: tuple[dict[str, Any], ...], name: str | None = None) -> Any:

@@ -7,13 +7,23 @@ from typing import Any
 
 from harness.api import InnerRequest
 from harness.extensions.endpoints._answers import ApiReply, Asked, event
-from harness.extensions.endpoints._fields import SAMPLING, Fields, bad, objects, one_of, sampling_of, shown, typed
+from harness.extensions.endpoints._fields import (
+    SAMPLING,
+    Fields,
+    Tools,
+    bad,
+    objects,
+    one_of,
+    sampling_of,
+    shown,
+    typed,
+)
 from harness.extensions.endpoints._openai import (
     IGNORED,
     REFUSED,
     SCHEMA,
     OpenAIErrors,
-    chat_tools,
+    chat_tool,
     check_single,
     choice_of,
     content_of,
@@ -56,11 +66,14 @@ _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant"
 class ChatApi(OpenAIErrors):
     """Conversations: `/v1/chat/completions`."""
 
+    def __init__(self) -> None:
+        self._tools = Tools(chat_tool)
+
     def read(self, body: dict[str, Any]) -> Asked:
         """Read a request. Raises `ProblemError`."""
         _CHAT.look(body)
         check_single(body)
-        tools = chat_tools(body) if body.get("tools") else ()
+        tools = self._tools.of(body)
         choice, form = body.get("tool_choice"), typed(body, "response_format", dict)
         chosen = choice.get("function") if isinstance(choice, dict) else None
         if any(one != "text" for one in typed(body, "modalities", list) or ()):

@@ -11,6 +11,7 @@ from harness.extensions.endpoints._answers import ApiReply, Asked, event
 from harness.extensions.endpoints._fields import (
     Fields,
     ProblemError,
+    Tools,
     bad,
     check_depth,
     objects,
@@ -19,7 +20,7 @@ from harness.extensions.endpoints._fields import (
     shown,
     typed,
 )
-from harness.extensions.endpoints._openai import choice_of, format_of, function_of
+from harness.extensions.endpoints._openai import choice_of, format_of, function_of, no_function
 
 IGNORED = frozenset(
     {
@@ -66,10 +67,13 @@ class MessagesApi:
 
     ping = event({"type": "ping"}, "ping")
 
+    def __init__(self) -> None:
+        self._tools = Tools(_tool)
+
     def read(self, body: dict[str, Any]) -> Asked:
         """Read a request. Raises `ProblemError`."""
         _BODY.look(body)
-        tools = tuple(_tool(tool, f"tools[{number}].") for number, tool in enumerate(objects(body, "tools")))
+        tools = self._tools.of(body)
         chosen, single = _choice(typed(body, "tool_choice", dict))
         messages = [*_system(body.get("system")), *_messages(body)]
         thinking = typed(body, "thinking", dict) or {}
@@ -246,12 +250,12 @@ def _of_assistant(blocks: Any, where: str) -> dict[str, Any]:
     return {**message, "tool_calls": calls} if calls else message
 
 
-def _tool(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _tool(tool: Mapping[str, Any], where: str) -> Iterator[dict[str, Any]]:
     if tool.get("type") not in (None, "custom"):
-        raise bad(f"{where}type: only tools with an input_schema are supported, not {shown(tool['type'])}", where)
+        raise no_function(tool, where)
     _TOOL.look(tool, where)
     schema = typed(tool, "input_schema", dict, where, required=True)
-    return function_of({**tool, "parameters": schema}, where)
+    yield function_of({**tool, "parameters": schema}, where)
 
 
 def _choice(choice: Mapping[str, Any] | None) -> tuple[Any, bool]:

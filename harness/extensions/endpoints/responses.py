@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from harness.api import InnerRequest
 from harness.extensions.endpoints._answers import ApiReply, Asked, event
-from harness.extensions.endpoints._fields import Fields, ProblemError, bad, objects, one_of, sampling_of, shown, typed
+from harness.extensions.endpoints._fields import (
+    Fields,
+    ProblemError,
+    Tools,
+    bad,
+    objects,
+    one_of,
+    sampling_of,
+    shown,
+    typed,
+)
 from harness.extensions.endpoints._openai import (
     IGNORED,
     REFUSED,
@@ -16,6 +26,7 @@ from harness.extensions.endpoints._openai import (
     content_of,
     format_of,
     function_of,
+    no_function,
     plain_arguments,
 )
 
@@ -38,13 +49,16 @@ _BODY = Fields(
     },
 )  # fmt: skip
 _MESSAGE = Fields(frozenset({"type", "role", "content"}), frozenset({"id", "status", "phase"}))
-_CALL = Fields(frozenset({"type", "call_id", "name", "arguments"}), frozenset({"id", "status", "caller"}))
+_CALL = Fields(frozenset({"type", "call_id", "name", "arguments", "namespace"}), frozenset({"id", "status", "caller"}))
 _OUTPUT = Fields(frozenset({"type", "call_id", "output"}), frozenset({"id", "status", "name", "caller"}))
 _TOOL = Fields(
     frozenset({"type", "name", "description", "parameters"}),
     frozenset({"strict", "allowed_callers", "output_schema"}),
     {"defer_loading": "the harness finds no tools", "async": "a call is answered by the next request"},
 )
+_SPACE = Fields(frozenset({"type", "name", "tools"}), frozenset({"description"}))
+_BETWEEN = "__"
+"""Between the name of a namespace and that of its function, where a model sees them."""
 _FORMAT = Fields(frozenset({"type", "name", "schema"}), frozenset({"description", "strict"}))
 _TEXT = Fields(frozenset({"format"}), frozenset({"verbosity"}))
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
@@ -54,10 +68,13 @@ _SAID = ("instructions", "tools", "tool_choice", "temperature", "top_p", "max_ou
 class ResponsesApi(OpenAIErrors):
     """Conversations as items: `/v1/responses`."""
 
+    def __init__(self) -> None:
+        self._tools = Tools(_tool)
+
     def read(self, body: dict[str, Any]) -> Asked:
         """Read a request. Raises `ProblemError`."""
         _BODY.look(body)
-        tools = tuple(_tool(tool, f"tools[{number}].") for number, tool in enumerate(objects(body, "tools")))
+        tools = self._tools.of(body)
         text = typed(body, "text", dict) or {}
         _TEXT.look(text, "text.")
         form = typed(text, "format", dict, "text.")
@@ -83,14 +100,14 @@ class ResponsesApi(OpenAIErrors):
 
     def reply(self, asked: Asked, answer: ApiReply) -> dict[str, Any]:
         """A response."""
-        return _response(asked, answer, _status(answer), list(_items(answer)))
+        return _response(asked, answer, _status(answer), list(_items(asked, answer)))
 
     def events(self, asked: Asked, answer: ApiReply) -> bytes:
         """The events of a response: its start, each item with its parts, its end."""
         events = _Events()
         for name in ("created", "in_progress"):
             events.add(f"response.{name}", response=_response(asked, answer, "in_progress", []))
-        items = list(_items(answer))
+        items = list(_items(asked, answer))
         for index, item in enumerate(items):
             _add_item(events, item, index)
         status = _status(answer)
@@ -153,8 +170,9 @@ def _response(asked: Asked, answer: ApiReply, status: str, output: list[dict[str
     }
 
 
-def _items(answer: ApiReply) -> Iterable[dict[str, Any]]:
+def _items(asked: Asked, answer: ApiReply) -> Iterable[dict[str, Any]]:
     status = "completed"
+    spaces = [tool["name"] for tool in dict(asked.said).get("tools", ()) if tool.get("type") == "namespace"]
     if answer.reasoning:
         content = [{"type": "reasoning_text", "text": answer.reasoning}]
         yield {"id": f"rs_{answer.key}", "type": "reasoning", "summary": [], "content": content, "status": status}
@@ -165,9 +183,11 @@ def _items(answer: ApiReply) -> Iterable[dict[str, Any]]:
             "id": f"msg_{answer.key}", "type": "message", "role": "assistant", "content": [part], "status": ended,
         }  # fmt: skip
     for number, call in enumerate(answer.calls):
+        space = next((space for space in spaces if call.name.startswith(f"{space}{_BETWEEN}")), None)
         yield {
-            "id": f"fc_{answer.key}{number}", "type": "function_call", "call_id": call.id, "name": call.name,
-            "arguments": call.arguments, "status": status,
+            "id": f"fc_{answer.key}{number}", "type": "function_call", "call_id": call.id,
+            "name": call.name[len(space) + len(_BETWEEN) :] if space else call.name,
+            **({"namespace": space} if space else {}), "arguments": call.arguments, "status": status,
         }  # fmt: skip
 
 
@@ -222,7 +242,7 @@ def _add(found: list[dict[str, Any]], item: Mapping[str, Any], where: str) -> No
         if not found or found[-1]["role"] != "assistant":
             found.append({"role": "assistant", "content": ""})
         function = {
-            "name": typed(item, "name", str, where, required=True),
+            "name": _joined(typed(item, "namespace", str, where), typed(item, "name", str, where, required=True)),
             "arguments": plain_arguments(typed(item, "arguments", str, where) or "{}"),
         }
         name = typed(item, "call_id", str, where, required=True)
@@ -237,8 +257,20 @@ def _add(found: list[dict[str, Any]], item: Mapping[str, Any], where: str) -> No
         raise bad(f"{where}type: {shown(kind)} is not supported: only messages and calls of functions", f"{where}type")
 
 
-def _tool(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _tool(tool: Mapping[str, Any], where: str, space: str = "") -> Iterator[dict[str, Any]]:
+    """A function, or the functions of a namespace, whose name stands before theirs."""
+    if tool.get("type") == "namespace" and not space:
+        _SPACE.look(tool, where)
+        name = typed(tool, "name", str, where, required=True)
+        for number, one in enumerate(objects(tool, "tools", where, required=True)):
+            yield from _tool(one, f"{where}tools[{number}].", name)
+        return
     if tool.get("type") != "function":
-        raise bad(f"{where}type: only functions are supported, not {shown(tool.get('type'))}", f"{where}type")
+        raise no_function(tool, where)
     _TOOL.look(tool, where)
-    return function_of(tool, where)
+    function = function_of(tool, where)
+    yield {**function, "name": _joined(space, function["name"])}
+
+
+def _joined(space: str | None, name: str) -> str:
+    return f"{space}{_BETWEEN}{name}" if space else name

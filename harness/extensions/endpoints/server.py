@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-from aiohttp import web
+from aiohttp import HttpVersion10, web
 
 from harness.api import Completion, InnerRequest, near
 from harness.extensions.endpoints._answers import Api, ApiReply, Asked
 from harness.extensions.endpoints._connections import Connection, Connections
 from harness.extensions.endpoints._fields import ProblemError, read_json, shown
 from harness.extensions.endpoints._problems import problem_of
+from harness.extensions.endpoints._thoughts import Thoughts
 from harness.extensions.endpoints.chat import ChatApi, CompletionsApi
 from harness.extensions.endpoints.messages import CountTokens, MessagesApi
 from harness.extensions.endpoints.responses import ResponsesApi
@@ -36,10 +37,13 @@ MAX_BODY = 4 * 2**20
 MAX_CONNECTIONS = 4096
 _SHUT = 4096
 """How many seats that are shut are remembered as such."""
-_GRACE = 2.0
-"""Seconds that calls in flight have when the server closes."""
+_MAX_NAME = 200
+"""Characters of a model's name."""
 _HEADERS = {"x-should-retry": "false"}
 """Of refusals: the harness has tried again where that helps. OpenAI's and Anthropic's clients read it."""
+_HIDDEN = b"..."
+_BUSY = "rate_limit_exceeded"
+"""OpenAI's code of what may be asked again soon."""
 _EVENTS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
 
 
@@ -51,7 +55,7 @@ class OfferedModel(Protocol):
         """The name that programs ask for."""
 
     async def complete(self, ask: InnerRequest) -> Completion:
-        """Answer one call. Raises what `harness.api.SeatCalls.complete` raises."""
+        """Answer one call. Raises what `harness.api.inner_calls.SeatCalls.complete` raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,16 @@ class _Seat:
     accepts: frozenset[str]
     calls: int = 0
     open_calls: int = 0
+    thoughts: Thoughts = field(default_factory=Thoughts)
+
+    async def complete(self, asked: Asked) -> ApiReply:
+        """Ask the model."""
+        self.calls += 1
+        serial = self.calls
+        completion = await self.model.complete(self.thoughts.added(asked.ask))
+        reply = ApiReply(asked, completion, serial)
+        self.thoughts.keep(completion, reply)
+        return reply
 
 
 class EndpointServer:
@@ -94,9 +108,9 @@ class EndpointServer:
         max_connections: connections at a time; at most half of the files that this process may open.
         patience: seconds that a request may take to come.
         keep_alive: seconds without a word after which a program that waits for events hears that the connection lives.
+        grace: seconds that calls in flight have when the server closes.
 
     Attributes:
-        open_calls: requests with a seat's secret that are being answered.
         socket, port: where it listens, once it is started.
     """
 
@@ -107,9 +121,10 @@ class EndpointServer:
         max_connections: int = MAX_CONNECTIONS,
         patience: float = 30.0,
         keep_alive: float = 10.0,
+        grace: float = 2.0,
     ) -> None:
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self.max_body, self.patience, self.keep_alive = max_body, patience, keep_alive
+        self.max_body, self.patience, self.keep_alive, self.grace = max_body, patience, keep_alive, grace
         self.max_connections = min(max_connections, files // 2)
         self.max_calls = max(16, self.max_connections // 4)
         self._apis: dict[str, Api] = {
@@ -122,7 +137,7 @@ class EndpointServer:
         self._seats: dict[str, _Seat] = {}
         self._shut: OrderedDict[str, None] = OrderedDict()
         self._listeners: list[asyncio.Server] = []
-        self.open_calls = 0
+        self._calls: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
         """Listen. Raises `OSError` if that is impossible."""
@@ -158,11 +173,19 @@ class EndpointServer:
 
     async def close(self) -> None:
         """Stop listening, give calls in flight a moment, and close all connections."""
+        self._seats.clear()
         for listener in self._listeners:
             listener.close()
         self._listeners.clear()
         self._connections.close()
-        await self._server.shutdown(_GRACE)
+        if self._calls:
+            await asyncio.wait(self._calls, timeout=self.grace)
+        for call in self._calls:
+            call.cancel()
+        if self._calls:
+            await asyncio.wait(self._calls, timeout=self.grace)
+        self._server.pre_shutdown()
+        await self._server.shutdown(self.grace)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
@@ -170,7 +193,14 @@ class EndpointServer:
         """How many connections there are."""
         return len(self._connections)
 
+    @property
+    def open_calls(self) -> int:
+        """How many requests with a seat's secret are being answered."""
+        return len(self._calls)
+
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.version < HttpVersion10:
+            return self._no_http(400)
         connection: Any = request.protocol
         path = request.path
         below = path.partition("/v1")[2]
@@ -187,15 +217,17 @@ class EndpointServer:
     def _call(self, seat: _Seat, connection: Connection) -> Iterator[None]:
         """Count a call as open."""
         if seat.open_calls >= self.max_calls:
-            raise ProblemError(429, f"{seat.open_calls} calls are open at once", code="rate_limit_exceeded")
+            raise ProblemError(429, f"{seat.open_calls} calls are open at once", code=_BUSY)
         self._connections.begin(connection)
         seat.open_calls += 1
-        self.open_calls += 1
+        task = asyncio.current_task()
+        assert task is not None
+        self._calls.add(task)
         try:
             yield
         finally:
             seat.open_calls -= 1
-            self.open_calls -= 1
+            self._calls.discard(task)
             self._connections.end(connection)
 
     async def _reply(
@@ -207,7 +239,8 @@ class EndpointServer:
             raise ProblemError(404, f"no such path: {shown(path)}. {near(path[:100], self._apis)}")
         if request.method != "POST":
             raise ProblemError(405, f"{path} wants POST, not {request.method[:20]}")
-        body = read_json(await self._body(request))
+        # A program may show its key to its model; a run records what it asks, and no key.
+        body = read_json((await self._body(request)).replace(seat.secret, _HIDDEN))
         connection.waits_since = None  # it has come as a whole
         self._check_model(seat, body)
         if isinstance(api, CountTokens):
@@ -244,25 +277,25 @@ class EndpointServer:
         name = body.get("model")
         if not isinstance(name, str) or not name:
             raise ProblemError(400, f"model is missing: it is {seat.model.name}", param="model")
+        if len(name) > _MAX_NAME:
+            raise ProblemError(400, f"a model's name has at most {_MAX_NAME} characters", param="model")
         if name != seat.model.name and name not in seat.accepts and "*" not in seat.accepts:
             hint = near(name[:100], {seat.model.name, *seat.accepts})
             raise ProblemError(404, f"no model {shown(name)} here. {hint}", code="model_not_found", param="model")
 
     async def _answer(self, request: web.BaseRequest, seat: _Seat, api: Api, asked: Asked) -> web.StreamResponse:
-        seat.calls += 1
-        serial = seat.calls
         if asked.stream:
-            return await self._streamed(_Stream(request, api, self.keep_alive), seat, api, asked, serial)
+            return await self._streamed(_Stream(request, api, self.keep_alive), seat, api, asked)
         try:
-            answer = ApiReply(asked, await seat.model.complete(asked.ask), serial)
+            answer = await seat.complete(asked)
         except Exception as error:
             raise problem_of(error) from None
         return web.Response(body=json.dumps(api.reply(asked, answer)).encode(), content_type="application/json")
 
-    async def _streamed(self, stream: _Stream, seat: _Seat, api: Api, asked: Asked, serial: int) -> web.StreamResponse:
+    async def _streamed(self, stream: _Stream, seat: _Seat, api: Api, asked: Asked) -> web.StreamResponse:
         problem = None
         try:
-            answer = ApiReply(asked, await seat.model.complete(asked.ask), serial)
+            answer = await seat.complete(asked)
             events = api.events(asked, answer)
         except Exception as error:
             problem = problem_of(error)
@@ -286,7 +319,8 @@ class EndpointServer:
         return web.json_response({**models[0], "id": unquote(name)})
 
     def _refused(self, problem: ProblemError, api: Api) -> web.Response:
-        return web.json_response(api.error(problem), status=problem.status, headers=_HEADERS)
+        headers = None if problem.code == _BUSY else _HEADERS
+        return web.json_response(api.error(problem), status=problem.status, headers=headers)
 
     def _no_http(self, status: int) -> web.Response:
         problem = ProblemError(status, "this is no request of HTTP/1.1" if status < 500 else "the server failed")

@@ -52,7 +52,7 @@ class Driver:
         self.changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._check_budget()
         width = work.options.most_open if work.plan.engines else 1
-        self.scheduler = Scheduler(self._jobs(), work.moves, sum(1 for _ in work.jobs()), workers, width)
+        self.scheduler = Scheduler(self._jobs(), work.moves, sum(1 for _ in work.jobs()), workers, width, work.inner)
         self.actors: dict[int, Any] = {}
         self.placed: dict[int, Mapping[str, Any]] = {}
         self.started: dict[int, dict[str, Any]] = {}
@@ -159,7 +159,7 @@ class Driver:
                 limit = self.spent or (self.budget.limit(number) if self.scheduler.active[number] else last_limit)
                 live_models = frozenset(self.work.live_models)
                 if limit is not None and (assignments or limit != last_limit or live_models != last_models):
-                    assigned = [(each.job[0].id, *each.job[1:], each.moves) for each in assignments]
+                    assigned = [(each.job[0].id, *each.job[1:], each.moves, each.inner) for each in assignments]
                     await actor.add.remote(assigned, limit, live_models)
                     last_limit, last_models = limit, live_models
                 update = update or asyncio.ensure_future(actor.updates.remote())
@@ -236,7 +236,7 @@ class Driver:
         episodes = frozenset(self.scheduler.active[number] | self.scheduler.paused[number])
         journal = self.work.folder / storage.of_worker(storage.JOURNAL, number)
         progress = await asyncio.to_thread(storage.JournalState, journal, only=episodes)
-        for name in self.scheduler.recover(number, progress.ends, progress.moves):
+        for name in self.scheduler.recover(number, progress.ends, progress.moves, progress.inner):
             self.started[number]["episodes"] += 1
             self.work.on_score(EpisodeScore.from_json({"id": name, **progress.ends[name]}))
         self._count(number, (progress.calls, progress.tokens))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Container, Iterable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from harness.api import Move
 from harness.config.plan import Job, episode_id
+from harness.storage import Line
 
 MAX_AHEAD_EPISODES = 256
 Moves = dict[tuple[str, int], Move]
@@ -17,10 +19,11 @@ Moves = dict[tuple[str, int], Move]
 
 @dataclass
 class Assignment:
-    """An episode to play, and the moves of it that are recorded."""
+    """An episode to play, and the moves and lines of inner calls of it that are recorded."""
 
     job: Job
     moves: Moves
+    inner: list[Line] = field(default_factory=list)
 
     @property
     def id(self) -> str:
@@ -40,6 +43,7 @@ class Scheduler:
         count: how many episodes there are.
         workers: how many workers there will be.
         width: how many episodes a worker plays at once.
+        inner: id → recorded lines of inner calls, as `moves`.
 
     Attributes:
         remaining: how many episodes are not finished.
@@ -49,12 +53,18 @@ class Scheduler:
     """
 
     def __init__(
-        self, jobs: Iterator[Job], moves: MutableMapping[str, Moves], count: int, workers: int, width: int
+        self,
+        jobs: Iterator[Job],
+        moves: MutableMapping[str, Moves],
+        count: int,
+        workers: int,
+        width: int,
+        inner: MutableMapping[str, list[Line]] | None = None,
     ) -> None:
         self.remaining, self.workers, self.width = count, workers, width
         self.active: dict[int, dict[str, Assignment]] = {}
         self.paused: dict[int, dict[str, Assignment]] = {}
-        self._jobs, self._moves = jobs, moves
+        self._jobs, self._moves, self._inner = jobs, moves, {} if inner is None else inner
         self._returned: deque[Assignment] = deque()
         self._ahead: dict[int, int] = {}
 
@@ -100,7 +110,13 @@ class Scheduler:
         active, paused = self.active[worker], self.paused[worker]
         paused |= {name: assignment for name in names if (assignment := active.pop(name, None)) is not None}
 
-    def recover(self, worker: int, ended: Container[str], moves: Mapping[str, Moves]) -> list[str]:
+    def recover(
+        self,
+        worker: int,
+        ended: Container[str],
+        moves: Mapping[str, Moves],
+        inner: Mapping[str, Sequence[Line]] = MappingProxyType({}),
+    ) -> list[str]:
         """A worker is gone: what its journal has as ended is finished, the rest is assigned again with its moves.
 
         Returns the names of the finished ones.
@@ -111,11 +127,13 @@ class Scheduler:
         for name, assignment in assignments.items():
             if name not in ended:
                 assignment.moves |= moves.get(name, {})
+                assignment.inner += inner.get(name, ())
                 self._returned.append(assignment)
         return finished
 
     def _peek(self) -> bool:
         """Whether an episode is left to assign; the next one is the first of those returned then."""
         if not self._returned and (job := next(self._jobs, None)) is not None:
-            self._returned.append(Assignment(job, self._moves.pop(episode_id(*job), {})))
+            name = episode_id(*job)
+            self._returned.append(Assignment(job, self._moves.pop(name, {}), self._inner.pop(name, [])))
         return bool(self._returned)

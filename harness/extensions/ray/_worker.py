@@ -33,8 +33,8 @@ from ._budget import Used, WorkerUsage
 from ._scheduler import Moves
 
 Failure = UserError | EngineFatalError
-Assigned = tuple[str, Case, int, Moves]
-"""Id of the condition, case, repeat, and the moves of the episode that are recorded."""
+Assigned = tuple[str, Case, int, Moves, list[storage.Line]]
+"""Id of the condition, case, repeat, and what is recorded of the episode: its moves, and lines of inner calls."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,7 @@ class Worker:
         self._open: set[str] = set()  # episodes to be played, or being played
         self._current: dict[asyncio.Task[Any] | None, str] = {}
         self._moves: dict[str, Moves] = {}
+        self._inner: dict[str, list[storage.Line]] = {}
         self._counts: dict[str, TurnCounts] = {}
         self._playing: asyncio.Task[None] | None = None
         self._lock: Lock | None = None
@@ -134,6 +135,7 @@ class Worker:
             report_score=self._on_score,
             usage=self._usage,
             moves=self._moves,
+            inner=self._inner,
             served=dict(settings.served),
             live_models=set(live_models),
             count_turns=self._on_counts,
@@ -164,9 +166,11 @@ class Worker:
             self._use_up(limit)
         else:
             self._usage.allow(limit)
-        for condition, case, repeat, moves in assigned:
+        for condition, case, repeat, moves, inner in assigned:
             job = (self._conditions[condition], case, repeat)
             self._moves[name := episode_id(*job)] = moves
+            if inner:
+                self._inner[name] = inner
             self._open.add(name)
             self._jobs.put_nowait(job)
 

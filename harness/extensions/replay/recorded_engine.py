@@ -17,6 +17,8 @@ from harness.api.errors import (
     ContextLengthError,
     EngineError,
     EngineFatalError,
+    InnerCallError,
+    LimitReachedError,
     RefusedError,
     RequestError,
 )
@@ -30,7 +32,8 @@ from .replay_key import KeepsReplies
 
 Journaled = Mapping[str, Recorded]
 _ERRORS: Mapping[str, type[EngineError]] = {
-    error.kind: error for error in (EngineError, ContextLengthError, RequestError, RefusedError)
+    error.kind: error
+    for error in (EngineError, ContextLengthError, RequestError, RefusedError, InnerCallError, LimitReachedError)
 }
 
 
@@ -136,7 +139,10 @@ class Memory:
 def _calls(episode: str, agent: str, index: int, move: Move) -> Iterator[tuple[str, Completion | EngineError]]:
     """(request, what came of it) of every call of a move."""
     said: list[Completion | EngineError] = [*move.calls]
-    if move.error_kind is not None and move.error_kind in _ERRORS:  # the call after the last answered one failed
+    limited = move.error_kind == "limit" and (move.inner_calls is None or not move.inner_calls.limited)
+    if (
+        move.error_kind is not None and move.error_kind in _ERRORS and not limited
+    ):  # the call after the last answered one failed
         said.append(_ERRORS[move.error_kind](move.error or ""))
     yield from ((f"{episode}/{agent}/{index}/{attempt}", one) for attempt, one in enumerate(said))
 

@@ -12,11 +12,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.api import CallsTools, Completion, ContinuesText, Engine, Move, Request, Thread
-from harness.api.errors import ContextLengthError, EngineError, RefusedError, RequestError
+from harness.api.errors import (
+    ContextLengthError,
+    EngineError,
+    InnerCallError,
+    LimitReachedError,
+    RefusedError,
+    RequestError,
+)
 from harness.engines.call_keys import CallKeys
 
 _ERRORS: dict[str, type[EngineError]] = {
-    error.kind: error for error in (EngineError, ContextLengthError, RequestError, RefusedError)
+    error.kind: error
+    for error in (EngineError, ContextLengthError, RequestError, RefusedError, InnerCallError, LimitReachedError)
 }
 MAX_LISTED = 1000
 """Ids of calls that are kept of each kind of difference."""

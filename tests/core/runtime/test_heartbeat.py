@@ -16,7 +16,7 @@ from harness.config.project import builtin
 from harness.config.spec import load
 from harness.engines.mock import Mock
 from harness.engines.usage import Usage
-from harness.runtime import heartbeat
+from harness.runtime import heartbeat, runner
 from harness.runtime.heartbeat import Heartbeat
 from harness.runtime.planned_turns import planned_turns
 from harness.tables import EpisodeScore
@@ -134,7 +134,7 @@ def answers(request: Request) -> str:
 def test_a_run_logs_the_line_while_it_plays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(heartbeat, "INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr(runner, "BEAT_SECONDS", 0.0)
     caplog.set_level(logging.INFO, "harness")
     harness.evaluate("toy", Mock(function=answers, latency=0.001), output_path=tmp_path / "r", project=TOY, repeats=1)
     lines = [record.message for record in caplog.records if record.name == heartbeat.__name__]
@@ -149,7 +149,7 @@ def test_the_command_prints_it_off_a_terminal_and_not_with_quiet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(TOY_FOLDER)
-    monkeypatch.setattr(heartbeat, "INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr(runner, "BEAT_SECONDS", 0.0)
     model = "--model", "dice", "--model_args", "latency=0.001"
     assert " calls answered" in eval_toy(capsys, tmp_path / "r", *model)[2]
     assert " calls" not in eval_toy(capsys, tmp_path / "quiet", *model, "--quiet")[2]

@@ -20,6 +20,7 @@ from harness.evaluation.stages import execute
 from harness.runtime.options import Options
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
 from harness.storage.inner_calls import InnerCallIndex
+from harness.transcripts.reader import Transcripts
 from tests.helpers.toy import TOY
 
 Ask = Callable[[str], Awaitable[Completion]]
@@ -31,12 +32,13 @@ class Programs(CallsModels):
     """Plays with a coroutine that may ask its model."""
 
     program: Program = field(repr=False)
-    inner: Engine
+    label: str = "program"
+    inner: Engine = field(repr=False)
     limits: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @property
     def model(self) -> str:
-        return "program"
+        return self.label
 
     @property
     def inner_engine(self) -> Engine:
@@ -60,10 +62,15 @@ class Programs(CallsModels):
 
 
 def play(
-    folder: Path, program: Program, model: Callable[[Request], Any], limits: Any = None, **options: Any
+    folder: Path,
+    program: Program,
+    model: Callable[[Request], Any],
+    limits: Any = None,
+    label: str = "program",
+    **options: Any,
 ) -> harness.Run:
     data = {"extends": "toy", "matrix": {"agents": [2]}, "tables": []}
-    engine = Programs(program=program, inner=Mock(model="small", function=model), limits=limits or {})
+    engine = Programs(program=program, label=label, inner=Mock(model="small", function=model), limits=limits or {})
     plan = resolve.plan(spec.parse(data, TOY), TOY, engine)
     return execute(plan, Options(output_path=folder, **options))
 
@@ -241,3 +248,55 @@ def test_a_call_without_a_turn_is_refused(tmp_path: Path) -> None:
     assert "the episode is over" in refused
     turns = {(line["e"], line["s"], line["i"]) for line in lines(tmp_path / "run", "inner")}
     assert turns <= {(line["e"], line["s"], line["i"]) for line in lines(tmp_path / "run", "move")}
+
+
+def test_calls_of_another_run_and_of_a_cache_are_not_asked_again(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def model(request: Request) -> Completion:
+        asked.append(request.id)
+        return said(request)
+
+    async def other(ask: Ask, request: Request) -> str:  # another program: its replies are others, its calls are not
+        return await twice(ask, request)
+
+    first = play(tmp_path / "run", twice, model, label="one")
+    count = len(asked)
+    again = play(tmp_path / "more", other, model, label="two", reuse=tmp_path / "run", use_cache=tmp_path / "cache")
+    assert count and len(asked) == count
+    assert again.meta["engines"]["model.inner"]["calls_reused"] == {"run": count}
+    assert [score.numbers for score in again.scores] == [score.numbers for score in first.scores]
+    assert sum(move["inner"]["calls"] for move in lines(tmp_path / "more", "move")) == count
+
+
+def test_a_transcript_opens_its_turns_to_their_calls(tmp_path: Path) -> None:
+    async def talks(ask: Ask, request: Request) -> str:
+        first = await ask("one")
+        await ask(first.text)
+        return "a"
+
+    play(tmp_path / "run", talks, said)
+    for transcript in Transcripts(tmp_path / "run", TOY):
+        assert transcript.turns
+        for turn in transcript.turns:
+            one, two = turn.inner
+            assert (one.agent, one.index, one.number, two.number) == (turn.agent, turn.index, 0, 1)
+            assert one.completion is not None and one.completion.text == "answer to one"
+            assert [m["content"] for m in two.request.messages] == ["answer to one"]
+
+
+def test_a_run_is_replayed_without_its_programs(tmp_path: Path) -> None:
+    async def short(ask: Ask, request: Request) -> str:
+        try:
+            for _ in range(TurnId.of(request.id).index + 1):
+                await ask("more")
+        except LimitReachedError:
+            raise RequestError("no reply") from None
+        return "ab?"[request.seed % 3]
+
+    run = play(tmp_path / "run", short, said, {"turn": {"calls": 2}})
+    data = {"extends": "toy", "matrix": {"agents": [2]}, "tables": []}
+    again = harness.evaluate(data, "replay", model_args={"path": str(tmp_path / "run")}, project=TOY,
+                             output_path=tmp_path / "again")  # fmt: skip
+    assert any(score.limited for score in run.scores)
+    assert [score.numbers for score in again.scores] == [score.numbers for score in run.scores]

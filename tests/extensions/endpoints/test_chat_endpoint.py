@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any, Literal
 
 import openai
@@ -120,6 +121,31 @@ def test_tools_and_their_results_reach_the_model() -> None:
         assert [call.id for call in single.choices[0].message.tool_calls] == ["a1"]
 
     serve(work, CALLED)
+
+
+def test_a_provider_gets_back_what_belongs_to_its_calls() -> None:
+    """DeepSeek's thought, Gemini's signature: clients of the API leave them out."""
+    fields: dict[str, Any] = {
+        "model": "tiny",
+        "message": {"reasoning_content": None},
+        "tool_calls": [{"extra_content": {"google": {"thought_signature": "s1"}}}],
+    }
+
+    async def work(place: Place) -> None:
+        create = place.openai.chat.completions.create
+        first = await create(model="tiny", messages=HELLO, tools=[TOOL], parallel_tool_calls=False)
+        said = first.choices[0].message
+        call = {key: value for key, value in said.tool_calls[0].model_dump().items() if value is not None}
+        found: Any = {"role": "tool", "tool_call_id": call["id"], "content": "seen"}
+        await create(model="tiny", messages=[*HELLO, {"role": "assistant", "tool_calls": [call]}, found], tools=[TOOL])
+        sent = place.ask.messages[1]
+        assert (sent["role"], sent["content"], sent["reasoning_content"]) == ("assistant", "", "hm")
+        assert sent["tool_calls"] == [{**fields["tool_calls"][0], **call}]
+        other: Any = {**call, "id": "other"}
+        await create(model="tiny", messages=[*HELLO, {"role": "assistant", "tool_calls": [other]}, found])
+        assert place.ask.messages[1] == {"role": "assistant", "content": "", "tool_calls": [other]}
+
+    serve(work, replace(CALLED, reasoning="hm", provider_fields=fields))
 
 
 LIST = {"type": "array"}

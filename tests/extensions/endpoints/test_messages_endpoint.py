@@ -180,7 +180,7 @@ SHOWN = {"type": "tool_result", "tool_use_id": "a1", "content": [{"type": "image
         ({"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]}, "only text"),
         ({"messages": [{"role": "user", "content": [SHOWN]}]}, "only text"),
         ({"messages": []}, "at least one message"),
-        ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "only tools with an input_schema"),
+        ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "only functions are supported"),
         ({"tools": [TOOL], "tool_choice": {"type": "tool", "name": "lok"}}, "Did you mean look"),
         ({"mcp_servers": [{"url": "x"}]}, "mcp_servers is not supported"),
         ({"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}}, "clear_tool_uses"),

@@ -63,6 +63,22 @@ def test_items_of_a_reply_go_back_as_they_came() -> None:
     serve(work, CALLED)
 
 
+def test_functions_of_a_namespace_have_its_name() -> None:
+    space: Any = {"type": "namespace", "name": "agents", "description": "Others.", "tools": [{**TOOL, "name": "spawn"}]}
+
+    async def work(place: Place) -> None:
+        create = place.openai.responses.create
+        first = await create(model="tiny", input="hello", tools=[TOOL, space])
+        assert [tool["name"] for tool in place.ask.tools] == ["shell", "agents__spawn"]
+        call = first.output[-1]
+        assert (call.namespace, call.name) == ("agents", "spawn")
+        found = {"type": "function_call_output", "call_id": "c1", "output": "done"}
+        await create(model="tiny", input=[{"role": "user", "content": "hello"}, call, found], tools=[TOOL, space])
+        assert place.ask.messages[1]["tool_calls"][0]["function"]["name"] == "agents__spawn"
+
+    serve(work, Completion("", tool_calls=[{"id": "c1", "name": "agents__spawn", "arguments": "{}"}]))
+
+
 def test_events_come_in_their_order() -> None:
     async def work(place: Place) -> None:
         stream = await place.openai.responses.create(model="tiny", input="hello", tools=[TOOL], stream=True)
@@ -161,7 +177,7 @@ def test_what_codex_sends() -> None:
         ({"conversation": "conv_1"}, "send the whole conversation"),
         ({"background": True}, "background"),
         ({"truncation": "auto"}, "truncation must be disabled"),
-        ({"tools": [{"type": "web_search"}]}, "only functions"),
+        ({"tools": [{"type": "web_search"}]}, "only functions are supported: turn it off in the program"),
         ({"include": ["message.output_text.logprobs"]}, "include cannot be"),
         ({"input": [{"type": "item_reference", "id": "x"}]}, "item_reference"),
         ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "only text"),

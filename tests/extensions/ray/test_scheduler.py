@@ -117,6 +117,19 @@ def test_what_a_lost_worker_paused_is_assigned_again() -> None:
     assert names(result.take(1)) == [two]
 
 
+def test_the_inner_calls_that_a_lost_worker_recorded_go_with_its_episode() -> None:
+    earlier, later = {"k": "inner", "n": 0}, {"k": "inner", "n": 1}
+    recorded = {"all/c0/0": [earlier]}
+    result = Scheduler(iter(jobs(1)), {}, 1, workers=1, width=1, inner=recorded)
+    result.join(0)
+    [first] = result.take(0)
+    assert first.inner == [earlier] and not recorded
+    result.recover(0, (), {}, {first.id: [later]})
+    result.join(1)
+    [again] = result.take(1)
+    assert again.inner == [earlier, later]
+
+
 def test_nothing_to_play_is_done_at_once() -> None:
     assert scheduler(0).done
 

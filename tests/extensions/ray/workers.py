@@ -56,7 +56,7 @@ def with_worker(
 
 
 def assigned(made: Plan) -> list[Any]:
-    return [(condition.id, case, repeat, {}) for condition, case, repeat in made.episodes()]
+    return [(condition.id, case, repeat, {}, []) for condition, case, repeat in made.episodes()]
 
 
 class Slow(Mock):

@@ -23,7 +23,7 @@ from harness.engines.chat_tokens import chat_tokens
 from harness.engines.likelihoods import Continuation, LikelihoodRequest
 from harness.extensions.networks.tools import schema
 from harness.extensions.openai.openai import OpenAI
-from harness.runtime._tool_calls import messages_of
+from harness.runtime.call_messages import messages_of
 from tests.helpers.commands import invoke
 
 pytestmark = pytest.mark.vllm

@@ -16,7 +16,7 @@ from harness.engines.chat_tokens import ChatTokens
 from harness.extensions.vllm._vllm_reasoning import vllm_parser
 from harness.extensions.vllm._vllm_tools import call_reader
 from harness.extensions.vllm.vllm import VLLM
-from harness.runtime._tool_calls import extended, messages_of
+from harness.runtime.call_messages import extended, messages_of
 from tests.conftest import Driven, request
 from tests.helpers.tiny_model import make_tokenizer
 

@@ -21,6 +21,7 @@ import pytest
 from harness import storage
 from harness.evaluation.load_run import load_run
 from harness.evaluation.run import Run
+from harness.storage.inner_calls import InnerCallIndex
 from tests.docs.test_docs import ROOT, blocks
 from tests.extensions.agents.frameworks.minds import text_of, think
 from tests.helpers.fake_openai import Body, FakeOpenAI, Fault, chat, hang, status
@@ -34,7 +35,13 @@ COMMANDS = [
     )
     for _, body in blocks(PAGE, "console")
     for line in body.splitlines()
-    if line.startswith("harness eval")
+    if line.startswith("harness eval") and "inner=" not in line
+]
+WITH_MODELS = [
+    pytest.param(shlex.split(line.replace("Qwen/Qwen3-8B", "fake"))[1:], id=line.split()[3])
+    for _, body in blocks(PAGE, "console")
+    for line in body.splitlines()
+    if line.startswith("harness eval") and "inner=" in line
 ]
 NAMES = ["ag2_agent", "langgraph_agent", "openai_agents_agent", "smolagents_agent"]
 ALL_FOUR = ["eval", "--spec", "frameworks.yaml", "--allow_code_execution"]
@@ -116,8 +123,29 @@ def test_the_games_of_the_page_are_solved(table: Table, command: list[str]) -> N
         assert len(table.server.bodies) == calls
 
 
+@pytest.mark.parametrize("command", WITH_MODELS)
+def test_an_agent_whose_model_is_the_runs(table: Table, command: list[str]) -> None:
+    """Every call of the framework is a request of the run; the harness alone knows the server."""
+    run = table.play(command)
+    success = "solved" if "solved" in run.metrics else "silo/success"
+    assert [score.number(success) for score in run.scores] == [1] * len(run.scores)
+    [read, wrote] = table.spent
+    assert total(run, "tokens_total") == read + wrote
+    journal = run.folder / "journal.jsonl"
+    inner = [move["inner"] for move in moves(journal)]
+    assert sum(one["calls"] for one in inner) == len(table.server.bodies) >= total(run, "calls") == len(inner)
+    index = InnerCallIndex([journal])
+    calls = [call for episode in index.episodes() for call in index.of(episode)]
+    assert len(calls) == len(table.server.bodies)
+    if "silo_quick" in command:  # they use their tool: a second call has its result
+        assert len(calls) > total(run, "calls") and any(call.request.messages[-1]["role"] == "tool" for call in calls)
+        assert all([tool["name"] for tool in call.request.tools] == ["extremes"] for call in calls)
+
+
 def test_the_page_has_an_example_of_each_framework_that_is_short() -> None:
-    assert sorted(name for name, _ in FILES) == sorted([*(f"{name}.py" for name in NAMES), "frameworks.yaml"])
+    assert sorted(name for name, _ in FILES) == sorted(
+        [*(f"{name}.py" for name in NAMES), "langgraph_seat.py", "frameworks.yaml"]
+    )
     assert all(len(body.splitlines()) <= 40 for _, body in FILES)
     assert all(any(name in str(command.id) for command in COMMANDS) for name in NAMES)
 
