@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -227,24 +227,20 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
             scores = [score for score in rescore(plan, folder, options.sandbox) if score.id in kept]
     except BaseException as end:  # Ctrl-C too
         reports, done = (work.reports, work.done.values()) if work is not None else ({}, ())
-        meta = run_json.reported(_named(meta, done), reports, executor.report())
-        now = run_json.ended(meta, "stopped", folder, run.began)
+        meta["model"] = next((score.model for score in done), meta["model"])
+        now = run_json.ended(run_json.reported(meta, reports, executor.report()), "stopped", folder, run.began)
         if isinstance(end, RunStoppedError):
             now["stopped"] = end.stopped
         with contextlib.suppress(StorageError):  # the reason for the end matters more
             storage.write_atomically(folder / run_json.META, run_json.as_json(now))
         raise
-    meta = run_json.reported(_named(meta, scores), work.reports, executor.report())
+    meta["model"] = next((score.model for score in scores), meta["model"])  # an engine may learn it when it starts
+    meta = run_json.reported(meta, work.reports, executor.report())
     if enough and run.rule is not None:
         counted = {score.id for score in scores}
         other = {"not_counted": sorted(work.done.keys() - counted)}
         meta["stopped"] = {**run.rule.record(), "episodes": len(scores), "of": total, **other}
     return replace(run, plan=replace(plan, model=str(meta["model"])), meta=meta, scores=tuple(scores))
-
-
-def _named(meta: Mapping[str, Any], scores: Iterable[EpisodeScore]) -> dict[str, Any]:
-    """run.json with the name that the model has in the scores: an engine may learn it only when it starts."""
-    return {**meta, "model": next((score.model for score in scores), meta["model"])}
 
 
 def follow(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:

@@ -36,7 +36,6 @@ from harness.runtime.seats import seats
 from harness.runtime.steps import Steps
 from harness.runtime.turn_shares import TurnShares
 from harness.storage.error_log import ERRORS, ErrorLog
-from harness.storage.files import short_name
 from harness.tables import EpisodeScore
 
 if TYPE_CHECKING:
@@ -221,7 +220,10 @@ class Episodes:
             called = engine.model
             try:
                 await engine.start()
-                self._note_served(name, engine.engine, called)
+                if engine.model != called or engine.engine.weights is not None:
+                    from harness.runtime.served import note  # what only an engine needs that learns who answers
+
+                    note(self, name, engine.engine, called)
             except (SetupError, EngineFatalError) as error:
                 down[name] = error
                 if len(down) == len(self.engines) or not any(key.plays_on for key in self.plan.keys):
@@ -231,24 +233,10 @@ class Episodes:
             self.gates[name].give_up(reason)
             _log.warning("%s; the others play on without it", reason)
 
-    def _note_served(self, name: str, engine: Engine, called: str) -> None:
-        """Journal what an engine found when it started, and name it so in tables. Raises `SetupError` where it found
-        something else when the run began."""
-        if engine.model != called:
-            names = [engine.model if part == short_name(called) else part for part in self.plan.model.split(" + ")]
-            self.work.plan = replace(self.plan, model=" + ".join(map(short_name, names)))
-        if engine.weights is None:
-            return
-        before = self.work.served.setdefault(name, engine.weights)
-        if before != engine.weights:
-            message = f"the run in {self.folder} began with {before}, and this is {engine.weights}"
-            hint = "Start what it began with, or begin another run: choose another --output_path, or add --overwrite."
-            raise SetupError(message, hint=hint)
-        self.journal.append({"k": storage.SERVED, "m": name, "weights": engine.weights})
-
     def reports(self) -> dict[str, Facts]:
-        """What each engine reports of itself."""
-        return {name: engine.report() for name, engine in self.engines.items()}
+        """What each engine reports of itself, with the weights that it had."""
+        had = {name: {"weights": weights} for name, weights in self.work.served.items()}
+        return {name: {**engine.report(), **had.get(name, {})} for name, engine in self.engines.items()}
 
     def _file(self, name: str) -> Path:
         return self.folder / (name if self.worker is None else storage.of_worker(name, self.worker))

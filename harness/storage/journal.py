@@ -42,8 +42,6 @@ _SYNC = 1.0
 _MAX_WAITING_BYTES = 1 << 24  # bytes
 MARKS = ("uses_ground_truth", "limited", "turns", "dropped_fields", "usage")
 """What lines of episodes' ends and of scores have only where it says something."""
-SERVED = "served"
-"""The `k` of a line that says which weights, or which agent, an engine found when it started: `m`, `weights`."""
 RESUME = "resume"
 """The `k` of the line with which a process begins that continues writing a journal."""
 Line = dict[str, Any]

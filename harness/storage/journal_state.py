@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.api import Move
 from harness.api.errors import DataError, Place
 
-from .journal import MARKS, SERVED, UNFINISHED, Line, lines, move_of
+from .journal import MARKS, UNFINISHED, Line, lines, move_of
 from .pending_failures import PendingFailures
 from .token_ids import PromptIds
 
@@ -46,7 +46,7 @@ class JournalState:
                     calls, tokens, *micros = line["asked"]
                     self.calls, self.tokens = self.calls + calls, self.tokens + tokens
                     self.micros += sum(micros)
-                if line.get("k") == SERVED:
+                if line.get("k") == "served":
                     self.served.setdefault(str(line["m"]), str(line["weights"]))
                 if line.get("k") in ("inner", "dropped") and (only is None or line["e"] in only):
                     own = {key: value for key, value in line.items() if key != "ask"}

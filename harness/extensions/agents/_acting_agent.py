@@ -15,8 +15,8 @@ from harness.api import Completion, Outcome, Request, TurnId
 from harness.api.errors import RequestError
 from harness.extensions.agents._acting_programs import Launcher, Running
 from harness.extensions.agents._agent_log import AgentLog
-from harness.extensions.agents._game_end import ended
 from harness.extensions.agents._process_slots import ProcessSlots
+from harness.extensions.games.game_end import ended
 from harness.extensions.seats.board import OpenSeat, SeatTurn
 from harness.extensions.seats.listener import SeatListener
 

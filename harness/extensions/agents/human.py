@@ -13,9 +13,9 @@ from harness.api.printable import clean_name
 from harness.checks.estimate import estimate
 from harness.config.plan import Plan
 from harness.engines.tool_calls import storable
-from harness.extensions.agents._game_end import end_state, ended
 from harness.extensions.agents._human_terminal import SharedTerminal, can_read, is_terminal
 from harness.extensions.agents.conversations import MAX_REPLY_CHARS, Conversations
+from harness.extensions.games.game_end import end_state, ended
 from harness.extensions.games.game_result import alike
 from harness.replies.parse_guard import read
 from harness.runtime.players import ModelPlayer

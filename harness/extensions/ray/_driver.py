@@ -324,7 +324,8 @@ def _config(work: Work) -> bytes:
     reuse = options.reuse.resolve() if options.reuse else None
     options = replace(options, use_cache=cache, reuse=reuse, executor=None)
     engine = plan.engines.get("model")
-    config = WorkerConfig(plan.spec, engine, options, work.folder.resolve(), plan.digest, __version__, code(plan))
+    own = plan.digest, __version__, code(plan), dict(work.served)
+    config = WorkerConfig(plan.spec, engine, options, work.folder.resolve(), *own)
     try:
         pickled: bytes = cloudpickle.dumps(config)
     except Exception as error:  # whatever an engine holds that does not go into another process

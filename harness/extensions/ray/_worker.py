@@ -48,6 +48,7 @@ class WorkerConfig:
     digest: str
     version: str
     code: dict[str, dict[str, str]]
+    served: dict[str, str]
 
 
 @dataclass
@@ -135,6 +136,7 @@ class Worker:
             usage=self._usage,
             moves=self._moves,
             inner=self._inner,
+            served=dict(settings.served),
             live_models=set(live_models),
             count_turns=self._on_counts,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import logging
 from collections import OrderedDict
@@ -50,8 +51,10 @@ _WAIT = 3600.0
 _PARKED = 600.0
 """Seconds after which the package's own bookkeeping of a task that waits for a client is put away."""
 _LOST = "another client plays this seat now"
+_LAST_SECONDS = 1.0
+"""Seconds at the end in which clients get the answers that are on their way."""
 _CARD = "/.well-known/agent-card.json"
-_TELLS = "; nothing was done. Call wait_for_turn"
+_TELLS = ". Call wait_for_turn"
 _HOW = """Send any message to sit down. The task then asks for input: its message is what the seat is asked. Answer \
 with text, or with a data part {"tool": name, "arguments": {…}} (the tools are in the message's metadata), in the \
 same task. The task is completed when the episode is over, with the outcome as its artifact; a message without a task \
@@ -89,6 +92,7 @@ class SeatAgent(AgentExecutor):
         self._episode: str | None = None  # whose turn was asked last
         self._ended: tuple[str | None, str] | None = None  # the last episode that is over, and its outcome
         self._changed = asyncio.Event()
+        self._sitting = ""  # the task that began last
         seat.on_change.append(self._note)
 
     def close(self) -> None:
@@ -114,6 +118,8 @@ class SeatAgent(AgentExecutor):
             play = self._plays[context.task_id] = _Play()
             if len(self._plays) > _MAX_TASKS:
                 self._plays.popitem(last=False)
+            self._sitting = context.task_id
+            self._note()
             self.seat.restart()
         elif play is None:
             await updater.cancel(_message(updater, "this task was forgotten; begin a new one"))
@@ -170,7 +176,13 @@ class SeatAgent(AgentExecutor):
     async def _next(self, play: _Play, updater: TaskUpdater, client: str, missed: str) -> None:
         """Wait for the next turn, and ask it; or for the end of the episode. `missed`: why the last move was none."""
         while True:
-            changed = self._changed
+            while (
+                play.episode is None and self.seat.turn is None and not self.seat.is_closed and self._sitting == client
+            ):
+                await self._changed.wait()  # what is over is the episode before
+            if self._sitting != client:
+                await updater.cancel(_message(updater, _LOST))
+                return
             state = await self.seat.wait_for_turn(_WAIT, client)
             if state.kind == "replaced":
                 await updater.cancel(_message(updater, _LOST))
@@ -182,10 +194,7 @@ class SeatAgent(AgentExecutor):
                 play.said = _message(updater, text, _facts_of(turn))
                 await updater.requires_input(play.said)
                 return
-            if state.kind == "wait":
-                continue
-            if play.episode is None and not self.seat.is_closed:  # what is over is the episode before
-                await changed.wait()
+            if state.kind == "wait" or (play.episode is None and not self.seat.is_closed):
                 continue
             await self._complete(play, updater)
             return
@@ -306,12 +315,17 @@ class SeatA2A:
             *create_rest_routes(self._handler, path_prefix=self._prefix),
         ]
         self._app = Starlette(routes=routes)
+        self._requests, self._idle = 0, asyncio.Event()
+        self._idle.set()
 
     async def start(self) -> None:
         """Nothing has to begin."""
 
     async def close(self) -> None:
-        """End what clients wait for."""
+        """End what clients wait for, once they have the answers that are on their way."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_SECONDS):
+                await self._idle.wait()
         self.agent.close()
         await self._handler.aclose()
 
@@ -326,7 +340,14 @@ class SeatA2A:
         elif int(headers.get(b"content-length", b"0")) > MAX_BODY:
             await refuse(send, 413, f"a request has at most {MAX_BODY:,} bytes")
         else:
-            await self._app(scope, _bounded(receive), send)
+            self._requests += 1
+            self._idle.clear()
+            try:
+                await self._app(scope, _bounded(receive), send)
+            finally:
+                self._requests -= 1
+                if not self._requests:
+                    self._idle.set()
 
 
 def _bounded(receive: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:

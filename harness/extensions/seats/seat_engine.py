@@ -15,6 +15,7 @@ from harness.api import CallsTools, Completion, Engine, Facts, Outcome, Range, R
 from harness.api.errors import EngineError, EngineFatalError, SetupError
 from harness.api.printable import clean_name
 from harness.config.plan import Plan, episode_id
+from harness.extensions.games.game_end import ended
 from harness.extensions.seats.board import OpenSeat
 from harness.extensions.seats.packages import require
 
@@ -130,7 +131,7 @@ class ServedSeat(Engine, CallsTools):
         """Say at the seats that an episode is over, and how."""
         if outcome is not None:
             for agent, place in self.seating.get(episode, {}).items():
-                self._seats[place].end(f"You were {agent}.")
+                self._seats[place].end("\n".join(filter(None, (f"You were {agent}.", ended(outcome.facts, {agent})))))
 
     def stop_retrying(self, reason: Exception) -> None:
         """The run ends: no move is waited for any more."""

@@ -17,7 +17,7 @@ import pytest
 
 from harness.api.errors import SetupError
 from harness.evaluation.load_run import load_run
-from harness.extensions.agents._game_end import ended
+from harness.extensions.games.game_end import ended
 from harness.extensions.games.game_result import winners
 from tests.helpers.commands import ROOT, TOY, eval_toy, invoke
 from tests.helpers.toy import TOY as PROJECT
