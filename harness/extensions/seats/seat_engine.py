@@ -1,4 +1,4 @@
-"""The engine `seat`: whoever connects to a seat plays it, one episode after another (`harness serve`)."""
+"""The engine `outside`: whoever connects to a seat plays it, one episode after another (`harness serve`)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import os
 import sys
+from collections import Counter
 from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -33,13 +34,13 @@ class ServedSeat(Engine, CallsTools):
         served_as: how: an MCP server, or an A2A agent.
         port: where, on this machine; 0 for any free one.
         stdio: the MCP client is at this process's standard input and output, in place of HTTP.
-        label: the name in tables.
+        label: who it is: tables call it "outside (label)".
     """
 
     served_as: Literal["mcp", "a2a"] = "mcp"
     port: Annotated[int, Range(ge=0, le=65535)] = PORT
     stdio: bool = False
-    label: str = "outside agent"
+    label: str = "agent"
     seating: dict[str, dict[str, int]] = field(default_factory=dict, init=False, repr=False)
     output: int = field(default=1, init=False, repr=False)
 
@@ -52,10 +53,11 @@ class ServedSeat(Engine, CallsTools):
         self._listener: Any = None
         self._server: asyncio.Task[None] | None = None
         self._ended: EngineError | None = None
+        self._counts: Counter[str] = Counter()
 
     @property
     def model(self) -> str:
-        return clean_name(self.label).strip() or "outside agent"
+        return f"outside ({clean_name(self.label).strip() or 'agent'})"
 
     def prepare(self, plan: Plan, name: str) -> None:
         """Learn who sits where in every episode of a run, in which this engine has a name.
@@ -92,7 +94,7 @@ class ServedSeat(Engine, CallsTools):
         """Serve the seats, and say on standard error how to connect. Raises `SetupError`."""
         if not self.seating:
             hint = "Give the command harness serve --spec SPEC --seat NAME."
-            raise SetupError("the engine seat is for harness serve", hint=hint)
+            raise SetupError("the engine outside is for harness serve", hint=hint)
         self._ended = None
         if self.stdio:
             from harness.extensions.seats.mcp_server import SeatServer
@@ -146,6 +148,7 @@ class ServedSeat(Engine, CallsTools):
             task.cancel()
         if self._listener is not None:
             await self._listener.close()
+        self._counts += self._counted()
         self._seats, self._listener = [], None
         if self._server is not None:
             self._server.cancel()
@@ -154,7 +157,11 @@ class ServedSeat(Engine, CallsTools):
 
     def report(self) -> Facts:
         """Turns, and acts that were refused."""
-        return {name: sum(seat.counts[name] for seat in self._seats) for name in ("turns", "refused")}
+        return dict(self._counts + self._counted())
+
+    def _counted(self) -> Counter[str]:
+        """What is counted at the seats that are open."""
+        return Counter({name: sum(seat.counts[name] for seat in self._seats) for name in ("turns", "refused")})
 
     def _client_left(self) -> None:
         """The client closed standard input."""

@@ -19,7 +19,7 @@ from harness.extensions.seats.packages import PACKAGES
 from harness.extensions.seats.seat_engine import PORT, ServedSeat
 
 OUTSIDE = "outside"
-"""The name of the engine, and of a group for one agent, in the spec."""
+"""The name of the engine, of the model in the spec, and of a group for one agent."""
 
 
 def serve_options(command: Parser) -> None:
@@ -31,7 +31,7 @@ def serve_options(command: Parser) -> None:
     text = "the client is at standard input and output, and has started this command"
     group.add_argument("--stdio", action="store_true", help=text)
     group.add_argument("--port", type=int, default=PORT, metavar="N", help=f"0: any free one (default: {PORT})")
-    group.add_argument("--label", default="outside agent", metavar="NAME", help="the agent's name in tables")
+    group.add_argument("--label", default="agent", metavar="NAME", help="who it is: `outside (NAME)` in tables")
     eval_options(command)
 
 
@@ -76,7 +76,7 @@ def _seated(spec: Spec, options: argparse.Namespace) -> list[str]:
     if not isinstance(groups, Mapping):
         hint = "Write agents: as a mapping, in a spec that extends it."
         raise SpecError(f"agents: of the spec is {groups!r:.60}", place=Place("--seat"), hint=hint)
-    engine = {"use": "seat", "served_as": options.served_as, "port": options.port, "stdio": options.stdio}
+    engine = {"use": OUTSIDE, "served_as": options.served_as, "port": options.port, "stdio": options.stdio}
     named = [f"models.{OUTSIDE}={json.dumps({**engine, 'label': options.label})}"]
     name = options.seat
     if name in groups:

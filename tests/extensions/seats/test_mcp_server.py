@@ -2,13 +2,18 @@
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from mcp import Client
+from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from harness.api import Reply, Request, Thread
@@ -20,6 +25,7 @@ from harness.extensions.seats.mcp_server import WAIT
 from harness.replies import Labelled
 from tests.core.replies.every_form import VERBS
 
+ROOT = Path(__file__).parents[3]
 FORM = Labelled(("WAIT", "GRAB"))
 MODES = ("2026-07-28", "legacy", "auto")
 
@@ -207,5 +213,60 @@ def test_many_legal_moves_are_listed_and_the_nearest_named() -> None:
             assert wrong.is_error and "Did you mean move 3 to 1" in wrong.content[0].text
             await one.call_tool("reply", {"action": "move 3 to 1"})
         assert (await asked).text == "ACTION: move 3 to 1"
+
+    run(work)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_client_that_starts_its_server_plays_through_the_relay(mode: str) -> None:
+    async def work(listener: SeatListener) -> None:
+        seat = OpenSeat("toy/Ann")
+        variables = {"HARNESS_MCP_URL": await listener.open(seat), "HARNESS_MCP_TOKEN": seat.secret}
+        started = StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "harness.extensions.seats.stdio_relay"],
+            env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+        )
+        asked = asyncio.create_task(seat.ask(request(said("first"))))
+        async with Client(started, mode=mode) as one:
+            state = await one.call_tool(WAIT, {})
+            assert state.structured_content["text"] == "first"
+            wrong = await one.call_tool("reply", {"action": "GRAP"})
+            assert wrong.is_error and "Did you mean GRAB?" in wrong.content[0].text
+            assert [tool.name for tool in (await one.list_tools()).tools] == [WAIT, "reply"]
+            assert (await one.read_resource("seat://observation")).contents[0].text == "first"
+            assert not (await one.call_tool("reply", {"action": "GRAB"})).is_error
+        assert (await asked).text == "ACTION: GRAB"
+
+    run(work)
+
+
+@pytest.mark.slow
+def test_the_relay_says_what_it_needs() -> None:
+    words = [sys.executable, "-m", "harness.extensions.seats.stdio_relay"]
+    without = {name: value for name, value in os.environ.items() if not name.startswith("HARNESS_")}
+    done = subprocess.run(words, env={**without, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "HARNESS_MCP_URL and HARNESS_MCP_TOKEN name no seat" in done.stderr
+
+
+def test_what_is_no_request_gets_an_error_and_disturbs_nobody() -> None:
+    async def work(listener: SeatListener) -> None:
+        seat = OpenSeat("toy/Ann")
+        url = await listener.open(seat)
+        host, _, port = url.split("/")[2].partition(":")
+        crowd = [await asyncio.open_connection(host, int(port)) for _ in range(200)]  # say nothing
+        for line in (b"GET /\r\n\r\n", b"\x00\xff\x16\x03\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"):
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(line)
+            assert (await reader.read()).startswith(b"HTTP/1.1 40")
+            writer.close()
+        asked = asyncio.create_task(seat.ask(request(said("first"))))
+        async with client(url, seat.secret) as one:
+            await one.call_tool(WAIT, {})
+            await one.call_tool("reply", {"action": "GRAB"})
+        assert (await asked).text == "ACTION: GRAB"
+        for _, writer in crowd:
+            writer.close()
 
     run(work)
