@@ -234,8 +234,9 @@ class Episodes:
             _log.warning("%s; the others play on without it", reason)
 
     def reports(self) -> dict[str, Facts]:
-        """What each engine reports of itself."""
-        return {name: engine.report() for name, engine in self.engines.items()}
+        """What each engine reports of itself, with the weights that it had."""
+        had = {name: {"weights": weights} for name, weights in self.work.served.items()}
+        return {name: {**engine.report(), **had.get(name, {})} for name, engine in self.engines.items()}
 
     def _file(self, name: str) -> Path:
         return self.folder / (name if self.worker is None else storage.of_worker(name, self.worker))

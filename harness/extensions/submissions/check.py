@@ -132,11 +132,14 @@ def _plan(
     own = (claimed.meta.get("identity") or {}).get("engine")
     policies = bool(claimed.meta.get("policies_only"))
     label = str(claimed.meta["model"])
-    first = None if policies else ComparingEngine(label, own if isinstance(own, Mapping) else {}, moves, calls, seed)
+    reports = claimed.meta.get("engines", {})
+    weights = {name: report.get("weights") for name, report in reports.items()}
+    facts = own if isinstance(own, Mapping) else {}
+    first = None if policies else ComparingEngine(label, facts, moves, calls, seed, weights.get("model"))
     plan = resolve.plan(claimed.spec, project, first)
     engines = {
         name: first if name == "model" and first is not None
-        else ComparingEngine(engine.model, engine_facts(engine, location=False), moves, 0, seed)
+        else ComparingEngine(engine.model, engine_facts(engine, location=False), moves, 0, seed, weights.get(name))
         for name, engine in plan.engines.items()
     }  # fmt: skip
     return replace(plan, engines=engines, model=label), engines

@@ -64,6 +64,7 @@ class ComparingEngine(Engine, CallsTools, ContinuesText):
         moves: id of a turn (`turn_id`) → the move.
         size: how many calls to draw for `CallCounts.sample`.
         seed: of that draw.
+        weights: `Engine.weights` of the engine that played.
     """
 
     any_request = True
@@ -75,9 +76,10 @@ class ComparingEngine(Engine, CallsTools, ContinuesText):
         moves: Mapping[str, Move],
         size: int = 0,
         seed: int = 0,
+        weights: object = None,
     ) -> None:
         self._model, self._facts, self._moves = model, dict(facts), moves
-        self._keys = CallKeys(self._facts)
+        self._keys = CallKeys(self._facts if weights is None else {**self._facts, "weights": weights})
         self._size, self._rng, self._answered = size, random.Random(seed), 0
         self.counts = CallCounts()
 

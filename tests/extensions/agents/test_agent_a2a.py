@@ -26,6 +26,7 @@ from a2a.types import (
 
 import harness
 from harness.api.errors import EngineFatalError, RefusedError, RequestError, SetupError
+from harness.cli import main
 from harness.extensions.agents.agent import Agent
 from tests.helpers.a2a import Play, Played, app_of, card_of, free_port, says, served
 from tests.helpers.agents import Talk
@@ -273,6 +274,14 @@ def test_a_run_goes_on_only_with_the_same_agent(tmp_path: Path) -> None:
         with pytest.raises(SetupError, match=r"began with Adder 1, and this is .*\n  Start what it began with"):
             play(*other)
     assert {score.model for score in play("1").scores} == {"Adder"}
+
+
+def test_a_run_is_verified_by_the_calls_that_the_agent_was_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with served(lambda url: app_of(Played(says("The answer is 4.")), card_of(url))) as url:
+        harness.evaluate("arithmetic", Agent(a2a=url), limit=1, output_path=tmp_path)
+    assert main(["verify", str(tmp_path)]) == 0 and "differs" not in capsys.readouterr().out
 
 
 def test_a_finished_run_needs_no_agent(tmp_path: Path) -> None:
