@@ -53,6 +53,26 @@ def make_tokenizer(folder: Path, template: str = TEMPLATE) -> None:
     tokenizer.save_pretrained(folder)
 
 
+def llama(tokenizer: Any, width: int, seed: int = 0, **more: Any) -> Any:
+    """A Llama of two layers with random weights, the same every time. `more`: further fields of its configuration."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=width,
+        intermediate_size=2 * width,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=POSITIONS,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        **more,
+    )
+    torch.manual_seed(seed)
+    return LlamaForCausalLM(config)
+
+
 def make(folder: Path, *, lively: bool = False) -> Path:
     """Write model and tokenizer into `folder`; the same weights every time.
 
@@ -61,28 +81,12 @@ def make(folder: Path, *, lively: bool = False) -> Path:
         lively: larger weights, so that replies and likelihoods differ more from prompt to prompt; blanks are then
             tokens as all others.
     """
-    import torch
-    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+    from transformers import AutoTokenizer
 
     folder.mkdir(parents=True, exist_ok=True)
     make_tokenizer(folder)
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=64,
-        intermediate_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        max_position_embeddings=POSITIONS,
-        bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        tie_word_embeddings=False,
-        initializer_range=0.2 if lively else 0.02,
-    )
-    torch.manual_seed(0)
-    model = LlamaForCausalLM(config)
+    model = llama(tokenizer, 64, bos_token_id=None, initializer_range=0.2 if lively else 0.02)
     if not lively:
         _avoid_blanks(model, tokenizer)
     model.save_pretrained(folder)

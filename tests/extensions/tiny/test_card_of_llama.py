@@ -99,10 +99,15 @@ def test_a_spec_with_tools_is_refused(
 
 
 def test_its_token_ids_are_those_that_it_counted_and_spell_the_reply(address: str) -> None:
+    ended: list[Completion] = []
+
     async def work() -> list[Completion]:
         engine = OpenAI(model=NAME, base_url=address, return_token_ids=True, return_logprobs=True)
         await engine.start()
         try:
+            ends = Thread()
+            ends.add("user", "Write the word blue and nothing else.")
+            ended.append(await engine.complete(Request("e/b/0/0", ends, {"max_tokens": 40, "temperature": 0}, 0)))
             thread, answers = Thread(), []
             for turn in range(2):
                 thread.add("user", f"Say yes, for round {turn}.")
@@ -126,5 +131,7 @@ def test_its_token_ids_are_those_that_it_counted_and_spell_the_reply(address: st
         assert len(answer.token_ids) == len(answer.logprobs) and all(one <= 0 for one in answer.logprobs)
     assert first.prompt_token_ids and second.prompt_token_ids
     assert second.prompt_token_ids[: len(first.prompt_token_ids)] == first.prompt_token_ids, "ChatML appends"
+    [whole] = ended
+    assert whole.finish_reason == "stop" and whole.token_ids == (*tokens(whole.text), *tokens("<|im_end|>"))
     behind = second.prompt_token_ids[len(first.prompt_token_ids) :]
     assert behind[: len(tokens(first.text))] == tokens(first.text)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from harness.config.project import at
 from harness.extensions.training import TrainingEnv
 from harness.extensions.training.new_environment import agent_names
-from tests.helpers.commands import TOY, invoke
+from tests.helpers.commands import TOY, invoke, refused
 
 
 def test_a_shipped_spec_is_named_in_its_package(
@@ -100,8 +100,7 @@ def test_mistakes_are_one_line_and_leave_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text("task: mine/task\nprotocol: single\n")
-    code, _, err = invoke(capsys, "new", "environment", *words)
-    assert code == 2 and message in err and "Traceback" not in err
+    refused(capsys, message, "new", "environment", *words)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
 
 
