@@ -401,8 +401,9 @@ class _OpenEpisode:
         """Grade, measure and journal the episode."""
         run, condition, case = self.run, self.condition, self.case
         people = {type(engine): engine for engine in run.plan.engines.values() if engine.asks_people}
-        for engine in people.values() if self.outcome is not None else ():
-            engine.show_end(self.id, self.players, self.outcome)
+        if self.outcome is not None:
+            for engine in people.values():
+                engine.show_end(self.id, self.players, self.outcome)
         columns = labels(run.plan, condition, case)
         played = self.id, condition.id, case.id, self.repeat, columns, case.roles, self.batches, self.outcome
         episode = Episode(*played, error=self.error)
