@@ -121,8 +121,8 @@ class Engine(ABC):
         incidental: fields that never change a completion: timeouts, pool sizes.
         location: fields that say where the engine is. A run may continue at another location; a response cache may not
             be used there.
-        asks_people: whether a person writes its answers. Such a run plays one episode at a time, in this process, and
-            the engine's `model` is part of the run's name in tables, whatever else plays.
+        asks_people: whether a person, or an agent that connects, answers. Such a run plays one episode at a time, in
+            this process, and the engine's `model` is part of the run's name in tables, whatever else plays.
         confined: whether it runs programs of models, which this machine must be able to confine.
         any_request: whether `complete` answers requests of every kind, as a recording does: it has every `Ability`.
         queues_unseen: whether its requests may wait in a queue that it does not see, as at a server. The run's gate

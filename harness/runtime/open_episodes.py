@@ -407,9 +407,10 @@ class _OpenEpisode:
     async def end(self) -> None:
         """Grade, measure and journal the episode."""
         run, condition, case = self.run, self.condition, self.case
-        people = [engine for engine in run.plan.engines.values() if engine.asks_people]
-        if people and self.outcome is not None:
-            people[0].show_end(self.id, self.players, self.outcome)
+        people = {type(engine): engine for engine in run.plan.engines.values() if engine.asks_people}
+        if self.outcome is not None:
+            for engine in people.values():
+                engine.show_end(self.id, self.players, self.outcome)
         columns = labels(run.plan, condition, case)
         played = self.id, condition.id, case.id, self.repeat, columns, case.roles, self.batches, self.outcome
         episode = Episode(*played, error=self.error)

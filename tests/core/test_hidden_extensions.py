@@ -199,8 +199,8 @@ def test_no_extension_needs_itself_by_way_of_others() -> None:
 
 def test_an_extension_that_lacks_another_is_not_offered() -> None:
     with hiding("games"):
-        assert not {"agents", "games", "yaml_tasks"} & manifests.extensions().keys()
-        assert missing_extensions.missing()["agents"] == "needs the extension games"
+        assert not {"agents", "games", "seats", "yaml_tasks"} & manifests.extensions().keys()
+        assert missing_extensions.missing()["agents"] == "needs the extension games and seats"
         assert missing_extensions.missing()["games"].startswith("is not installed: pip install")
 
 

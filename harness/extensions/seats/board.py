@@ -148,7 +148,7 @@ class OpenSeat:
         self, name: str, note: Callable[[str], None] = lambda text: None, goes_on: bool = False, secret: str = ""
     ) -> None:
         self.name, self._note, self._goes_on = name, note, goes_on
-        self.secret = secret or secrets.token_urlsafe(24)
+        self.secret = secret or f"sk-seat-{secrets.token_urlsafe(24)}"  # logs of agents leave such keys out
         self.on_change: list[Callable[[], None]] = []
         self.on_turn: Callable[[SeatTurn], None] = lambda turn: None
         self.turn: SeatTurn | None = None
