@@ -1,4 +1,4 @@
-"""The agents of docs/how-to/command_line_agents.md play, confined, each with a model that stands in behind it."""
+"""The agents of docs/how-to/command_line_agents.md, and that of agents.md, play, confined, each with a model that stands in behind it."""
 
 import json
 import os
@@ -21,9 +21,15 @@ from tests.helpers.fake_openai import Body, FakeOpenAI, chat
 
 pytestmark = pytest.mark.agents
 PAGE = ROOT / "docs" / "how-to" / "command_line_agents.md"
-SPECS = {note.partition(": ")[2]: body for note, body in blocks(PAGE, "yaml") if note.startswith("file: ")}
+FIRST = PAGE.with_name("agents.md")
+SPECS = {
+    note.partition(": ")[2]: body
+    for page in (PAGE, FIRST)
+    for note, body in blocks(page, "yaml")
+    if note.startswith("file: ")
+}
 [SEATS] = [body for note, body in blocks(PAGE, "yaml") if note == "seats"]
-[COMMAND] = [
+[COMMAND] = [  # with another spec it is that of the other page too
     line for _, body in blocks(PAGE, "console") for line in body.splitlines() if line.startswith("harness eval")
 ][:1]
 CALLS = {"codex.yaml": 2, "claude.yaml": 2, "qwen.yaml": 2, "mini.yaml": 2}

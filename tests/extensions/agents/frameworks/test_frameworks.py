@@ -1,4 +1,4 @@
-"""The agents of docs/how-to/agent_frameworks.md play, each in its framework, against a model that stands in.
+"""The agents of docs/how-to/agent_frameworks.md, and that of agents.md, play, each in its framework, against a model that stands in.
 
 Every command runs in a process of its own, as a reader would give it.
 """
@@ -28,7 +28,9 @@ from tests.helpers.fake_openai import Body, FakeOpenAI, Fault, chat, hang, statu
 
 pytestmark = pytest.mark.agents
 PAGE = ROOT / "docs" / "how-to" / "agent_frameworks.md"
+FIRST = PAGE.with_name("agents.md")
 FILES = [(note.partition(": ")[2], body) for kind in ("python", "yaml") for note, body in blocks(PAGE, kind) if note]
+[RECIPE] = [(note.partition(": ")[2], body) for note, body in blocks(FIRST, "python") if "langchain" in body]
 COMMANDS = [
     pytest.param(
         shlex.split(line)[1:], id=f"{line.split()[3]}, {line.partition('call=')[2].partition(':')[0]}".strip(", ")
@@ -38,10 +40,11 @@ COMMANDS = [
     if line.startswith("harness eval") and "inner=" not in line
 ]
 WITH_MODELS = [
-    pytest.param(shlex.split(line.replace("Qwen/Qwen3-8B", "fake"))[1:], id=line.split()[3])
-    for _, body in blocks(PAGE, "console")
+    pytest.param(shlex.split(line.replace("Qwen/Qwen3-8B", "fake"))[1:], id=f"{page.stem}, {line.split()[3]}")
+    for page in (PAGE, FIRST)
+    for _, body in blocks(page, "console")
     for line in body.splitlines()
-    if line.startswith("harness eval") and "inner=" in line
+    if line.startswith("harness eval") and "label=LangGraph,inner=" in line
 ]
 NAMES = ["ag2_agent", "langgraph_agent", "openai_agents_agent", "smolagents_agent"]
 ALL_FOUR = ["eval", "--spec", "frameworks.yaml", "--allow_code_execution"]
@@ -67,7 +70,8 @@ class Table:
             **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"), proxy),
             **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1"),
         }
-        for name, body in FILES:
+        for name, body in [*FILES, RECIPE]:
+            (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(body)
 
     def _answer(self, body: Body) -> Body:
