@@ -54,6 +54,8 @@ def connect(run: Episodes) -> Callable[[], Awaitable[None]]:
         if usage := run.usage.unjournaled():
             line["asked"] = usage
         run.usage.inner_calls += name is not None
+        if run.samples is not None:
+            run.samples.note(line)
         if name is not None and run.pending:
             line["engine"] = [name, run.gates[name].answered]
         run.record(line)

@@ -411,6 +411,9 @@ class _OpenEpisode:
         lines = run.work.inner.pop(self.id, ())
         for inner in run.inner.values():
             inner.begin(self.id, self.recorded, lines)
+        if run.samples is not None:
+            for line in lines:
+                run.samples.note(line)
         note_bugs(functools.partial(run.errors.record, episode=self.id))
 
     async def end(self) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.api import Case, Episode
 from harness.runtime.players import ModelPlayer, Player
-from harness.storage import Journal, PromptIds, move_line, outcome_line
+from harness.storage import Journal, Line, PromptIds, move_line, outcome_line
 
 
 class SampleLog:
@@ -23,6 +23,12 @@ class SampleLog:
 
     def __init__(self, path: Path) -> None:
         self._journal = Journal(path, lenient=True, seal=False)
+        self._inner: dict[str, list[Line]] = {}
+
+    def note(self, line: Line) -> None:
+        """Keep a line about inner calls for its episode's line."""
+        what = {name: value for name, value in line.items() if name not in ("e", "asked", "engine")}
+        self._inner.setdefault(line["e"], []).append(what)
 
     def write(self, episode: Episode, case: Case, players: Mapping[str, Player]) -> None:
         """Append an episode. `players`: agent → who played it."""
@@ -33,7 +39,7 @@ class SampleLog:
                 [move_line(episode.id, b, p, turns[move.agent], move, prompts) for p, move in enumerate(batch)]
             )
             turns.update(move.agent for move in batch)
-        line = {
+        line: Line = {
             "episode": episode.id,
             "labels": dict(episode.labels),
             "case": {"public": dict(case.public), "topology": case.topology, "roles": dict(case.roles)},
@@ -43,6 +49,8 @@ class SampleLog:
             "grade": dict(episode.grade),
             "error": episode.error,
         }
+        if (inner := self._inner.pop(episode.id, None)) is not None:
+            line["inner"] = inner
         self._journal.append(line)
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from harness.api import Completion
 from harness.transcripts.view_api import RecordedTurn, Transcript
 
+from ._inspect_inner import InnerPrompts, tool_of
 from .texts import plain
 
 Json = dict[str, Any]
@@ -43,6 +44,7 @@ class Events:
         self.usage_of_models: dict[str, Json] = {}
         self.usage_of_agents: dict[str, Json] = {}
         self._conversations = {agent: _Conversation(transcript, agent, self) for agent in transcript.agents}
+        self._inner_prompts: dict[str, InnerPrompts] = {}
         self._of_rounds: list[dict[str, list[str]]] = []  # round → agent → ids of its events
         self._of_agents: dict[str, list[str]] = {agent: [] for agent in transcript.agents}
 
@@ -114,14 +116,15 @@ class Events:
         if move is None:
             return at
         model = self._transcript.models.get(agent, str(self._transcript.labels.get("model", "")))
+        if turn.inner:
+            self._inner_calls(turn, span, at)
         for i, call in enumerate(move.calls):
             took = call.latency or 0.0 if self.is_timed else 1 / len(move.calls)
             output = output_of(model, call.text, call)
             self._model(span, at, took, agent, model, conversation, output=output)
             at += took
-            if (tokens := usage_of(call)) is not None:
-                for usage, name in ((self.usage_of_models, model), (self.usage_of_agents, agent)):
-                    usage[name] = added(usage.get(name, {}), tokens)
+            if move.inner_calls is None:  # else its tokens are those of its inner calls
+                self._count(model, agent, call)
             conversation.reply(call.text, tool_calls_of(call))
             if i < len(turn.retries):
                 reason = {"template": turn.name, "sent": turn.retries[i]}
@@ -142,6 +145,31 @@ class Events:
             if (own := one.turns.get(turn.number)) is not None:
                 self._add("info", at, span, source=f"found: {one.name}", data=plain(own.facts))
         return at
+
+    def _count(self, model: str, agent: str, call: Completion) -> None:
+        if (tokens := usage_of(call)) is not None:
+            for usage, name in ((self.usage_of_models, model), (self.usage_of_agents, agent)):
+                usage[name] = added(usage.get(name, {}), tokens)
+
+    def _inner_calls(self, turn: RecordedTurn, outer: str, at: float) -> None:
+        """Add what the agent's program asked its model in a turn, in a span of its own."""
+        span, price = f"{outer}-inner{turn.number}", self._transcript.seat_prices.get(turn.agent)
+        self._span(span, "inner calls", "inner_calls", outer, at)
+        for call in turn.inner:
+            model = (price and price.inner_model) or call.model
+            refs = self._inner_prompts.setdefault(turn.agent, InnerPrompts(self.messages, f"{span}-m")).refs(call)
+            output = output_of(model, call.completion.text if call.completion else "", call.completion)
+            offers = [tool_of(tool) for tool in call.request.tools]
+            asked: Json = {"model": model, "role": turn.agent, "input": [], "input_refs": refs, "tools": offers}
+            asked |= {"tool_choice": "auto" if offers else "none", "config": {}, "output": output}
+            asked |= {"error": call.error} if call.error is not None else {}
+            what = {"attempt": call.attempt, "number": call.number, "dropped": call.is_dropped, "api": call.request.api}
+            took = call.completion.latency or 0.0 if call.completion else 0.0
+            done = timestamp(completed(self._start, at + took))
+            self._add("model", at, span, **asked, completed=done, working_time=took, metadata=what)
+            if call.completion is not None:
+                self._count(model, turn.agent, call.completion)
+        self._add("span_end", at, span, id=span)
 
     def _model(
         self, span: str, at: float, took: float, agent: str, model: str, conversation: _Conversation, **more: Any

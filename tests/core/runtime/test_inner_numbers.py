@@ -164,3 +164,14 @@ def test_a_run_without_inner_calls_has_no_rows_of_them(tmp_path: Path) -> None:
     )
     assert not [*run.inner_calls()] and not any("inner" in name for name in next(run.turns()))
     assert next(run.turns())["cost"] is None and next(run.turns())["cost_is_whole"] is None
+
+
+def test_the_file_of_whole_conversations_has_inner_calls_apart(tmp_path: Path) -> None:
+    played(tmp_path / "run", talks, said, log_samples=True)
+    lines = [json.loads(line) for line in (tmp_path / "run" / "samples.jsonl").read_text().splitlines()]
+    for line in lines:
+        one, two = line["inner"]
+        assert one["call"]["text"] == "answer to one" and "be brief" in str(one["ask"]["messages"])
+        assert two["ask"]["same"] == [0, 0, 0, 2] and len(two["ask"]["messages"]) == 2
+        assert "answer to" not in json.dumps(line["threads"])
+    assert len(lines) == 3

@@ -10,12 +10,16 @@ import pytest
 import harness
 from harness.api import Completion, Request
 from harness.api.errors import RequestError
+from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.engines.mock import Mock
+from harness.evaluation.stages import execute
 from harness.extensions.exports import export
+from harness.runtime.options import Options
 from harness.transcripts.view_api import Transcript
 from tests.helpers.commands import invoke
-from tests.helpers.toy import run
+from tests.helpers.programs import Ask, Programs
+from tests.helpers.toy import TOY, run
 
 pytestmark = pytest.mark.export
 
@@ -255,3 +259,38 @@ def test_calls_of_tools_are_inspects_own_with_what_they_returned(tmp_path: Path)
     assert [(m.tool_call_id, m.function, m.text[:12]) for m in answers] == [
         ("a", "send_message", "error: the a"), (wait.id, "wait", "your round h"),
     ]  # fmt: skip
+
+
+def test_inner_calls_are_events_of_their_own(tmp_path: Path) -> None:
+    """Apart from replies, whose tokens are not counted on top; each message stands once in the sample."""
+
+    def said_so(request: Request) -> Completion:
+        if request.thread.messages[-1]["content"] == "fail":
+            raise RequestError("busy")
+        return Completion("so", input_tokens=10, output_tokens=2)
+
+    async def program(ask: Ask, request: Request) -> str:
+        first = [{"role": "system", "content": "be brief"}, {"role": "odd", "content": "\ud800<b>"}]
+        await ask("", messages=first, tools=[{"name": "look", "description": "", "parameters": {}}])
+        more = [{"role": "assistant", "content": "", "tool_calls": [{"name": "look", "arguments": "{"}]}]
+        await ask("", messages=[*first, *more, {"role": "tool", "content": "seen"}])
+        with pytest.raises(RequestError):
+            await ask("fail")
+        return "a"
+
+    plan = resolve.plan(
+        spec.load("toy", TOY, ["matrix.agents=[2]"], limit=1), TOY,
+        Programs(program=program, inner=Mock(model="small", function=said_so)),
+    )  # fmt: skip
+    log = Log(execute(plan, Options(output_path=tmp_path / "r", max_error_rate=1.0)), tmp_path / "logs")
+    (episode,) = log.transcripts
+    sample = log.sample(episode)
+    events = [event for event in sample.events if event.event == "model"]
+    inner = [event for event in events if event.model == "small"]
+    turns = sum(turn.move is not None for turn in log.transcripts[episode].turns)
+    assert len(inner) == 3 * turns and len(events) == 4 * turns
+    one, two, failed = inner[:3]
+    assert [message.role for message in one.input] == ["system", "user"] and one.tools[0].name == "look"
+    assert [message.role for message in two.input] == ["system", "user", "assistant", "tool"]
+    assert two.output.completion == "so" and failed.error == "busy"
+    assert sample.model_usage["small"].total_tokens == 24 * turns and "program" not in sample.model_usage

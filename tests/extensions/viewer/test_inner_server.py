@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.engines.mock import Mock
 from harness.evaluation.stages import execute
-from harness.extensions.viewer._inner import AT_ONCE
+from harness.extensions.viewer._inner import AT_ONCE, inner_json
 from harness.runtime.options import Options
 from tests.helpers.programs import Ask, Programs
 from tests.helpers.viewing import get, serving
@@ -103,21 +102,10 @@ def test_a_long_text_of_an_inner_call_is_cut_and_can_be_had_whole(client: TestCl
         assert client.get("/api/runs/agent/text", params={**query, "part": wrong}).status_code == 404
 
 
-def test_what_a_program_did_not_ask_again_is_marked(tmp_path: Path) -> None:
-    from harness.extensions.viewer._inner import inner_json
-
-    call: dict[str, Any] = {
-        "k": "inner",
-        "i": 0,
-        "r": 0,
-        "n": 0,
-        "model": "a.inner",
-        "ask": {"text": "on"},
-        "call": {"text": "x"},
-    }
-    found = inner_json(
-        [{**call, "dropped": True, "try": 1}], -3, {"inner": {"a": {"engine": "a.inner", "model": "m"}}}, {}
-    )
+def test_what_a_program_did_not_ask_again_is_marked() -> None:
+    call: dict[str, Any] = {"k": "inner", "i": 0, "r": 0, "n": 0, "model": "a.inner", "dropped": True, "try": 1}
+    call |= {"ask": {"text": "on"}, "call": {"text": "x"}}
+    found = inner_json([call], -3, {"inner": {"a": {"engine": "a.inner", "model": "m"}}}, {})
     [shown] = found["calls"]
     assert shown["dropped"] and shown["model"] == "m" and shown["start"] == 1
     assert shown["messages"] == [{"role": "text", "text": "on"}]

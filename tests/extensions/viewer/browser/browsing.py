@@ -20,8 +20,13 @@ from typing import Any
 from playwright.sync_api import Page
 
 import harness
-from harness.api import Request
+from harness.api import Completion, Request
+from harness.config import resolve, spec
+from harness.config.project import builtin
 from harness.engines.mock import Mock
+from harness.evaluation.stages import execute
+from harness.runtime.options import Options
+from tests.helpers.programs import Ask, Programs
 
 MARKUP = "<img src=x onerror=window.hacked=6>"
 HOSTILE = f"hostile{MARKUP}"  # a folder's name, too
@@ -79,8 +84,8 @@ class Gate:
 
 def make_runs(folder: Path) -> None:
     """A run of every family, one with hostile replies."""
-    for spec, limit in (("agentsnet_quick", None), ("dpbench_quick", None), ("silo_quick", None), ("mas_quick", None)):
-        harness.evaluate(spec, output_path=folder / spec, limit=limit)
+    for name in ("agentsnet_quick", "dpbench_quick", "silo_quick", "mas_quick"):
+        harness.evaluate(name, output_path=folder / name)
     harness.evaluate("darkforest_quick", output_path=folder / "darkforest_quick", limit=2)
     one = ["matrix.terms=[2]", f"task.labels={{trap: {json.dumps(MARKUP)}}}"]
     harness.evaluate(
@@ -92,6 +97,27 @@ def make_runs(folder: Path) -> None:
         output_path=folder / "unread",
         overrides=["matrix.problem=[coloring]"],
     )
+    _make_inner_run(folder / "inner")
+
+
+def _make_inner_run(folder: Path) -> None:
+    """An agent whose program asks its model sixty times and more a turn, hostile things among them."""
+
+    def answer(request: Request) -> Completion:
+        return Completion(SCRIPT + CONTROLS, input_tokens=10, output_tokens=2)
+
+    async def program(ask: Ask, request: Request) -> str:
+        first = [{"role": MARKUP, "content": SCRIPT}, {"role": "user", "content": LINK}]
+        await ask("", messages=first, tools=[{"name": MARKUP, "description": SCRIPT, "parameters": {}}])
+        await ask("", messages=[*first, {"role": "user", "content": "go on"}])
+        for number in range(60):
+            await ask(f"question {number}")
+        return "The answer is 42."
+
+    prices = f"prices={{{json.dumps(MARKUP)}: {{input: 1000, output: 1000}}}}"
+    one = spec.load("arithmetic", builtin(), ["matrix.terms=[2]", prices], limit=1)
+    engine = Programs(program=program, inner=Mock(model=MARKUP, function=answer))
+    execute(resolve.plan(one, builtin(), engine), Options(output_path=folder))
 
 
 @contextlib.contextmanager
