@@ -1,4 +1,4 @@
-"""The agents of docs/how-to/command_line_agents.md, and that of agents.md, play, confined, each with a model that stands in behind it."""
+"""The agents of docs/how-to/command_line_agents.md and agents.md play, confined, with a model that stands in."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""The agents of docs/how-to/agent_frameworks.md, and that of agents.md, play, each in its framework, against a model that stands in.
+"""The agents of docs/how-to/agent_frameworks.md and of agents.md play, each in its framework, against a model that
+stands in.
 
 Every command runs in a process of its own, as a reader would give it.
 """
