@@ -11,8 +11,9 @@ from ._numbers import inner, total
 
 @plugin
 class InnerCalls(Metric):
-    """Calls that agents' programs make of a model of the run (`inner`), those of failed turns too; replies are no such
-    calls.
+    """Calls that agents' programs make of a model of the run (`inner`), those of failed turns too.
+
+    Replies are no such calls.
 
     Attributes:
         over: "episode" averages over episodes, "run" sums them.

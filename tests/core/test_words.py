@@ -39,7 +39,8 @@ KNOWN: dict[str, int] = {
     "runtime/run_schema.py": 1,
     "runtime/call_messages.py": 1,
     "runtime/run_json.py": 6,
-    "runtime/open_episodes.py": 2,
+    "runtime/open_episodes.py": 1,
+    "runtime/open_episode.py": 1,
     "runtime/options.py": 2,
     "transcripts/reader.py": 1,  # a key of run.json
 }

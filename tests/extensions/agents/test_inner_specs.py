@@ -62,8 +62,10 @@ def test_the_model_of_the_command_line_stands_behind_an_agent_of_the_spec(place:
     body = spec(models={"me": {"use": "agent", "command": place.program('say(text=ask("say a"))'), "inner": "model"}},
                 agents={"default": "me"})  # fmt: skip
     arguments = {name: value for name, value in place.parrot.items() if name != "use"}
-    options = {"project": place.project, "allow_code_execution": True}
-    run = harness.evaluate(body, "parrot", model_args=arguments, output_path=place.folder / "run", **options)
+    run = harness.evaluate(
+        body, "parrot", model_args=arguments, project=place.project, output_path=place.folder / "run",
+        allow_code_execution=True,
+    )  # fmt: skip
     assert set(run.meta["engine_args"]) == {"me", "model"} and len(place.asked) == 8
     with pytest.raises(SpecError, match="inner: model: no model was given"):
         harness.evaluate(body, project=place.project, output_path=place.folder / "none")

@@ -116,7 +116,9 @@ def test_what_needs_nothing_new_is_played_when_the_budget_is_spent(tmp_path: Pat
     assert len(mapping) == 2
 
     async def act(worker: Worker, made: Plan) -> tuple[set[str], set[str], WorkerUpdate]:
-        inputs = [(c.id, case, r, mapping.get(episode_id(c, case, r), {}), []) for c, case, r in made.episodes()]
+        inputs: list[Any] = [
+            (c.id, case, r, mapping.get(episode_id(c, case, r), {}), []) for c, case, r in made.episodes()
+        ]
         await worker.add(inputs, (0, 0))
         scores: set[str] = set()
         paused: set[str] = set()

@@ -41,7 +41,7 @@ def with_worker(
     """What `act` gives with a started worker, which is then stopped; or why it did not start."""
     result = plan(model=engine, project=project)
     options = Options(max_concurrency=2)
-    config = WorkerConfig(result.spec, engine, options, folder, result.digest, harness.__version__, code(result))
+    config = WorkerConfig(result.spec, engine, options, folder, result.digest, harness.__version__, code(result), {})
 
     async def work() -> Any:
         worker = Worker()

@@ -89,10 +89,10 @@ def rewarded(spec: Mapping[str, Any], rewards: Mapping[str, Any], generate: Any 
     "world", [world for world in WORLDS if world not in ("cards", "rival")]
 )  # one number for all agents
 @pytest.mark.parametrize("reference", ["random", pytest.param(FIRST, id="first")])
-def test_shaping_sums_to_the_gain_over_the_reference(world: str, reference: Any) -> None:
+def test_shaping_sums_to_the_gain_over_the_reference(tmp_path: Path, world: str, reference: Any) -> None:
     spec, of = WORLDS[world]
     rollouts = rewarded(spec, {"turn": {"use": "shaping", "by": reference, "of": of}})
-    alone = harness.evaluate({**spec, "baseline": reference}, limit=1, output_path=None)
+    alone = harness.evaluate({**spec, "baseline": reference}, limit=1, output_path=tmp_path / "run")
     kept = {score.id: score for score in alone.scores}
     for rollout in rollouts:
         assert rollout.rewards is not None, rollout.unpaid
