@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,14 +11,6 @@ from harness.api import Completion, Episode, PluginError, Statistic
 def calls(episode: Episode) -> Iterable[Completion]:
     """Every model call of the episode, retries included."""
     return (call for move in episode.moves() for call in move.calls)
-
-
-def inner(episode: Episode, name: str) -> float | None:
-    """The sum of a field of `InnerUsage` over all turns; None if no agent's program had a model to call, or none says
-    it."""
-    usages = [move.inner_calls for move in episode.moves() if move.inner_calls is not None]
-    amounts = [float(amount) for usage in usages if (amount := getattr(usage, name)) is not None]
-    return math.fsum(amounts) if amounts else None
 
 
 def total(numbers: Sequence[float]) -> Statistic:

@@ -6,7 +6,8 @@ from typing import Literal
 
 from harness.api import Episode, Metric, Statistic, plugin
 
-from ._numbers import inner, total
+from ._inner import inner
+from ._numbers import total
 
 
 @plugin
