@@ -19,7 +19,7 @@ from harness.tables import Cell, EpisodeScore
 from harness.tables.table import text
 
 from .form import ExportForm
-from .single_model import declared_headline, file_stem, one_model
+from .single_model import declared_headline, file_stem, one_model, seated_engines
 from .texts import as_json, plain
 
 VERSION: Final = "0.3.0"
@@ -35,8 +35,9 @@ def record(run: Run) -> dict[str, Any]:
     """
     model, cell, meta = one_model(run), declared_headline(run), run.meta
     developer, slash, _ = model.partition("/")
-    [(_, arguments)] = meta["engine_args"].items()
-    engine = str((meta.get("identity") or {}).get("engine", {}).get("engine") or "unknown")
+    [(name, arguments)] = seated_engines(run).items()
+    own = (meta.get("identity") or {}).get("engine") or {}  # None for a model that the spec names
+    engine = str(own.get("engine") or (meta.get("engine_types") or {}).get(name) or "unknown")
     created = _seconds(meta.get("end") or meta.get("start"))
     details = {
         "deployment_type": "self_deployed" if engine in _SELF_DEPLOYED else "unknown",

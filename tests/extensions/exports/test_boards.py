@@ -15,6 +15,7 @@ from harness.api.errors import DataError
 from harness.engines.mock import Mock
 from harness.extensions.exports import export
 from tests.helpers.commands import ROOT, invoke
+from tests.helpers.inner_agents import Place
 from tests.helpers.toy import run
 
 SCHEMA = json.loads((ROOT / "tests" / "data" / "every_eval_ever" / "eval.schema.json").read_text("utf-8"))
@@ -100,11 +101,48 @@ def without_headline(folder: Path) -> harness.Run:
     return run(folder, Mock(text="b"), overrides=("headline=null",))
 
 
+def asking(folder: Path) -> harness.Run:
+    """A run of an agent whose programs may ask a model."""
+    place = Place(folder)
+    agent = {"command": place.program('say(text=ask("say b"))'), "label": "lab/asker"}
+    return place.play(agent, overrides=("headline={metric: agreed, better: higher}",))
+
+
+def test_an_engine_that_only_answers_programs_is_no_player(tmp_path: Path) -> None:
+    done = asking(tmp_path)
+    assert len(done.meta["engine_args"]) == 2
+    made = record(done, tmp_path / "out")
+    jsonschema.Draft7Validator(SCHEMA).validate(made)
+    assert made["model_info"]["name"] == "lab/asker" and made["model_info"]["inference_engine"]["name"] == "Agent"
+    details = json.loads(made["model_info"]["additional_details"]["engine_args"])
+    assert details["label"] == "lab/asker"
+    assert export(done, "eval_results", tmp_path / "hub", dataset="lab/toy").files
+
+
+def test_a_model_that_the_spec_names_has_a_record(tmp_path: Path) -> None:
+    overrides = ("models={own: {use: mock, text: b}}", "agents={default: own}", "headline.metric=agreed")
+    made = record(run(tmp_path / "run", None, overrides=overrides), tmp_path / "out")
+    assert made["model_info"]["inference_engine"]["name"] == "Mock"
+
+
+def asking_a_player(folder: Path) -> harness.Run:
+    """The model that answers the programs also plays a seat."""
+    place = Place(folder.with_name("place"))
+    agent = {"use": "agent", "command": place.program('say(text=ask("say b"))'), "inner": "small"}
+    models = {"me": agent, "small": place.parrot}
+    spec = {"extends": "toy", "models": models, "agents": {"default": "me", "rest": {"model": "small", "count": 1}}}
+    return harness.evaluate(
+        spec, project=place.project, output_path=folder, limit=1, allow_code_execution=True,
+        overrides=("headline.metric=agreed",),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("played", "what"),
     [
         pytest.param(policies, "no model played", id="policies"),
         pytest.param(pair, "2 models played", id="pair"),
+        pytest.param(asking_a_player, "2 models played", id="asking a player"),
         pytest.param(unread, "has no headline", id="unread"),
         pytest.param(without_headline, "names no headline", id="no headline"),
     ],
