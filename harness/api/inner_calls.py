@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import typing
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -180,3 +181,12 @@ class CallsModels(Engine):
 
     def connect(self, calls: InnerDoor) -> None:
         """Get the door to the inner engine, before `start`."""
+
+
+class RepeatsPrograms(CallsModels):
+    """An engine that stands for such an engine of a recorded run: it repeats the replies, and no program runs. Its
+    inner engine is not asked, and takes part in the run for its name in tables alone."""
+
+    @abstractmethod
+    def inner_usage(self, episode: str, agent: str, index: int) -> InnerUsage | None:
+        """What was asked in a turn of the recorded run; None if its program was not asked for a reply."""

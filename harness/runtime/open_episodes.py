@@ -36,6 +36,7 @@ from harness.runtime.turn_shares import TurnShares
 from harness.storage.error_log import ERRORS, ErrorLog
 
 if TYPE_CHECKING:
+    from harness.api import InnerUsage
     from harness.engines.recorded_calls import RecordedCalls
     from harness.engines.waves import Waves
     from harness.runtime.inner_calls import InnerCalls
@@ -70,6 +71,7 @@ class Episodes:
         alone = any(all(group.policy is not None for group in c.groups) for c in self.plan.conditions)
         self.stop, self.gates = Stop(goes_on=alone), dict[str, Gate]()
         self.inner: dict[str, InnerCalls] = {}  # by the engine whose programs make them
+        self.inner_usage: dict[str, Callable[[str, str, int], InnerUsage | None]] = {}  # of programs of a recorded run
         self.playing: set[asyncio.Task[None] | None] = set()
         self._changed = asyncio.Event()
         self.spent: BudgetSpentError | None = None
@@ -250,12 +252,16 @@ class Episodes:
             return name in self.work.live_models or any(cache.hits for cache in caches)
 
         if engine.calls_models and name in self.plan.inner:
+            from harness.api.inner_calls import RepeatsPrograms
             from harness.runtime.inner_calls import InnerTurns
 
-            engine = turns = InnerTurns(engine)
-            self.inner[name] = turns.calls
-            turns.calls.on_call = None if self.work.listeners is None else self.work.listeners.inner_call
-            shared = replace(shared, usage=Usage(), switcher=None)  # its inner calls count, and take their turn
+            if isinstance(engine, RepeatsPrograms):
+                self.inner_usage[name] = engine.inner_usage
+            else:
+                engine = turns = InnerTurns(engine)
+                self.inner[name] = turns.calls
+                turns.calls.on_call = None if self.work.listeners is None else self.work.listeners.inner_call
+                shared = replace(shared, usage=Usage(), switcher=None)  # its inner calls count, and take their turn
         self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known, adapts=adapts)
         gate.rate = self.options.pace
         gated: Wrapper = gate
@@ -343,6 +349,8 @@ class Episodes:
                             player.on_ask = functools.partial(self.turn_shares.begin, seat.model, episode.id, agent)
                             if (inner := self.inner.get(seat.model)) is not None:
                                 player.inner_usage = inner.seat(episode.id, agent).usage
+                            elif (recorded := self.inner_usage.get(seat.model)) is not None:
+                                player.inner_usage = functools.partial(recorded, episode.id, agent)
                     if self.work.listeners is not None:
                         self.work.listeners.episode_began(job, seated, episode.players, episode.recorded)
                     outcome = await play(

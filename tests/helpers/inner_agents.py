@@ -80,6 +80,24 @@ for line in sys.stdin:
     args = question.get("args", {})
 """
 )
+MODULE = (
+    CLIENT
+    + """
+
+class Thinker:
+    def __init__(self, base_url, api_key):
+        self.at, self.heard = (base_url, api_key), 0
+
+    def reply(self, message, model):
+        self.heard += 1
+        return ask(f"turn {self.heard} a", base=self.at[0], key=self.at[1], model=model)
+
+
+async def function(messages, base_url, api_key, model, anthropic_base_url, word):
+    assert anthropic_base_url + "/v1" == base_url
+    return ask(f"say {word}", base=base_url, key=api_key, model=model)
+"""
+)
 
 
 class Place:

@@ -39,7 +39,7 @@ from harness.tables import EpisodeScore, load_scores
 
 from .ask_again import ask_again
 from .ended_run import leave_out_others, not_counted, other_end, rule_of
-from .recorded_run import CallCounts, ComparingEngine, turn_id
+from .recorded_run import CallCounts, ComparingEngine, ComparingProgram, turn_id
 from .suspicions import suspicions
 
 CLAIMED, CONSISTENT, ASKED_AGAIN = "claimed", "consistent", "asked again"
@@ -129,20 +129,45 @@ def _plan(
     claimed: Run, project: Project, moves: Mapping[str, Move], calls: int, seed: int
 ) -> tuple[Plan, dict[str, ComparingEngine]]:
     """What the run says that it played, with its record in its engines' place."""
-    own = (claimed.meta.get("identity") or {}).get("engine")
-    policies = bool(claimed.meta.get("policies_only"))
-    label = str(claimed.meta["model"])
-    reports = claimed.meta.get("engines", {})
-    weights = {name: report.get("weights") for name, report in reports.items()}
+    meta = claimed.meta
+    own, label = (meta.get("identity") or {}).get("engine"), str(meta["model"])
+    weights = {name: report.get("weights") for name, report in meta.get("engines", {}).items()}
     facts = own if isinstance(own, Mapping) else {}
-    first = None if policies else ComparingEngine(label, facts, moves, calls, seed, weights.get("model"))
+    given = not meta.get("policies_only") and "model" in (meta.get("engine_args") or {"model": {}})
+    first: ComparingEngine | None = None
+    if given:
+        record = label, facts, moves, calls, seed, weights.get("model")
+        inner = _inner_of_model(claimed, moves)
+        first = ComparingEngine(*record) if inner is None else ComparingProgram(inner, *record)
     plan = resolve.plan(claimed.spec, project, first)
-    engines = {
-        name: first if name == "model" and first is not None
-        else ComparingEngine(engine.model, engine_facts(engine, location=False), moves, 0, seed, weights.get(name))
-        for name, engine in plan.engines.items()
-    }  # fmt: skip
+
+    engines: dict[str, ComparingEngine] = {}
+    for name, engine in sorted(
+        plan.engines.items(), key=lambda item: item[0] in plan.inner
+    ):  # what answers comes first
+        if isinstance(engine, ComparingEngine):
+            engines[name] = engine
+            continue
+        stated = engine_facts(engine, location=False)
+        answers = plan.inner.get(name)
+        if answers == "model":  # it is a record here, and was described as what it was
+            stated["inner"] = facts
+        record = engine.model, stated, moves, 0, seed, weights.get(name)
+        if answers is None:
+            engines[name] = ComparingEngine(*record)
+        else:
+            engines[name] = ComparingProgram(answers if answers == "model" else engines[answers], *record)
     return replace(plan, engines=engines, model=label), engines
+
+
+def _inner_of_model(claimed: Run, moves: Mapping[str, Move]) -> str | Engine | None:
+    """What answered the programs of the model under test: an entry under `models:`, or an engine of its own; None if
+    they called no model of the run."""
+    stated = (claimed.meta.get("inner") or {}).get("model")
+    if not isinstance(stated, Mapping):
+        return None
+    name = str(stated.get("engine"))
+    return name if name in claimed.spec.get("models", {}) else ComparingEngine(str(stated.get("model")), {}, moves)
 
 
 def _journal(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from harness.api import CallsTools, Completion, ContinuesText, Engine, Move, Request, Thread
+from harness.api import CallsTools, Completion, ContinuesText, Engine, InnerUsage, Move, Request, Thread
 from harness.api.errors import (
     ContextLengthError,
     EngineError,
@@ -20,6 +20,7 @@ from harness.api.errors import (
     RefusedError,
     RequestError,
 )
+from harness.api.inner_calls import RepeatsPrograms
 from harness.engines.call_keys import CallKeys
 
 _ERRORS: dict[str, type[EngineError]] = {
@@ -119,6 +120,36 @@ class ComparingEngine(Engine, CallsTools, ContinuesText):
                 return
             self.counts.sample.pop(place)
         self.counts.sample.append((replace(request, thread=copied(request.thread)), answer))
+
+
+class ComparingProgram(ComparingEngine, RepeatsPrograms):
+    """In the place of programs that called a model of the run: what they asked in each turn is what is recorded.
+
+    Args:
+        inner: what `CallsModels.inner_engine` gives.
+        model, facts, moves, size, seed, weights: as in `ComparingEngine`.
+    """
+
+    def __init__(
+        self,
+        inner: str | Engine,
+        model: str,
+        facts: Mapping[str, Any],
+        moves: Mapping[str, Move],
+        size: int = 0,
+        seed: int = 0,
+        weights: object = None,
+    ) -> None:
+        super().__init__(model, facts, moves, size, seed, weights)
+        self._answers = inner
+
+    @property
+    def inner_engine(self) -> str | Engine:
+        return self._answers
+
+    def inner_usage(self, episode: str, agent: str, index: int) -> InnerUsage | None:
+        move = self._moves.get(turn_id(episode, agent, index))
+        return None if move is None else move.inner_calls
 
 
 def turn_id(episode: str, agent: str, index: int) -> str:

@@ -9,7 +9,7 @@ import pytest
 from harness.api.errors import SetupError
 from harness.extensions.agents.agent import Agent
 from harness.runtime.runner import RunStoppedError
-from tests.helpers.inner_agents import CLIENT, Place
+from tests.helpers.inner_agents import MODULE, Place
 
 
 @pytest.fixture
@@ -49,26 +49,6 @@ else: sys.exit(1)
     assert by_agent["S0"]["a"] == "a" and by_agent["S0"]["inner"]["refused"] == 2 and "error" not in by_agent["S0"]
     assert by_agent["S1"]["error_kind"] == "limit"
     assert by_agent["S1"]["error"].startswith("the limit of 2 calls a turn is reached; then ")
-
-
-MODULE = (
-    CLIENT
-    + """
-
-class Thinker:
-    def __init__(self, base_url, api_key):
-        self.at, self.heard = (base_url, api_key), 0
-
-    def reply(self, message, model):
-        self.heard += 1
-        return ask(f"turn {self.heard} a", base=self.at[0], key=self.at[1], model=model)
-
-
-async def function(messages, base_url, api_key, model, anthropic_base_url, word):
-    assert anthropic_base_url + "/v1" == base_url
-    return ask(f"say {word}", base=base_url, key=api_key, model=model)
-"""
-)
 
 
 @pytest.mark.parametrize(("call", "args"), [("Thinker", {}), ("function", {"word": "a"})])
