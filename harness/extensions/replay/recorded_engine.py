@@ -11,7 +11,18 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 
-from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Move, Request, derive_seed
+from harness.api import (
+    CallsModels,
+    CallsTools,
+    Completion,
+    ContinuesText,
+    Engine,
+    Facts,
+    InnerUsage,
+    Move,
+    Request,
+    derive_seed,
+)
 from harness.api.errors import (
     BudgetSpentError,
     ContextLengthError,
@@ -22,6 +33,7 @@ from harness.api.errors import (
     RefusedError,
     RequestError,
 )
+from harness.api.inner_calls import RepeatsPrograms
 from harness.config.plan import Job, Plan, protocol_seed
 from harness.runtime.episode import play
 from harness.runtime.seats import seats
@@ -53,6 +65,7 @@ class Memory:
         self._replies: dict[str, Completion | EngineError] = {}  # request → what came
         self._prompts: dict[str, bytes] = {}  # request → a digest of what was asked
         self._forgotten: set[str] = set()
+        self._inner: dict[str, InnerUsage] = {}  # turn → what its program asked
         self._learned: dict[str, asyncio.Lock | None] = {}
         for name in parent.batches:
             self._remember(name)
@@ -61,6 +74,8 @@ class Memory:
         self._learned[episode] = asyncio.Lock()
         moves = by_turn(self.parent.batches[episode])
         for number, (turn, move) in enumerate(moves.items()):
+            if move.inner_calls is not None:
+                self._inner[turn_id(episode, *turn)] = move.inner_calls
             for name, one in _calls(episode, *turn, move):
                 self._replies[name] = one
                 if self.since is not None and number >= self.since:
@@ -71,6 +86,10 @@ class Memory:
         if request.id not in self._replies or request.id in self._forgotten:
             return None
         return self._replies[request.id] if await self._prompt(request.id) == _digest(request) else None
+
+    def inner_usage(self, turn: str) -> InnerUsage | None:
+        """What a program asked its model in a turn; None where no program played."""
+        return self._inner.get(turn)
 
     def counted(self, request: str, said: Completion, tokens: int | None) -> Completion:
         """A changed reply with its tokens: the input of the turn as it was recorded, and its own output.
@@ -134,6 +153,11 @@ class Memory:
                     await _learn(self.parent.plan, self.parent.jobs[episode], episode, recorder)
                     self._learned[episode] = None
         return self._prompts.get(name)
+
+
+def turn_id(episode: str, agent: str, index: int) -> str:
+    """What the ids of a turn's requests begin with."""
+    return f"{episode}/{agent}/{index}"
 
 
 def _calls(episode: str, agent: str, index: int, move: Move) -> Iterator[tuple[str, Completion | EngineError]]:
@@ -221,6 +245,7 @@ class RecordedEngine(Engine, KeepsReplies, CallsTools, ContinuesText):
         self.memory, self.inner, self._model = memory, inner, model
         self.changed, self.sample, self.max_calls, self.before = changed, sample, max_calls, asked
         self.kept = self.asked = self.altered = 0
+        self.otherwise: set[str] = set()  # turns with a reply that is not the recorded one
         self._new: dict[tuple[str, bytes], Completion] | None = {} if once else None
         self._started: asyncio.Lock | None = asyncio.Lock()
 
@@ -238,6 +263,7 @@ class RecordedEngine(Engine, KeepsReplies, CallsTools, ContinuesText):
         """
         if (other := self.changed.get(request.id)) is not None:
             self.altered += 1
+            self.otherwise.add(request.id.rpartition("/")[0])
             return self.memory.counted(request.id, other, self.count_tokens(other.shown))
         said = await self.memory.reply_to(request)
         if said is not None:
@@ -245,6 +271,7 @@ class RecordedEngine(Engine, KeepsReplies, CallsTools, ContinuesText):
             if isinstance(said, EngineError):
                 raise said
             return said
+        self.otherwise.add(request.id.rpartition("/")[0])
         if self._new is None:
             return await self._ask(request)
         key = request.id, _digest(request)
@@ -258,6 +285,10 @@ class RecordedEngine(Engine, KeepsReplies, CallsTools, ContinuesText):
             why = f"{agent} is asked something else in its own turn {index} than in the recorded run, and"
             hint = "give --model, and --model_args as that run had them"
             raise EngineFatalError(f"{why} no model is there to answer: {hint}")
+        if calls_models(self.inner):
+            raise EngineFatalError(
+                f"{agent} would be asked again in its own turn {index}: {NOT_ASKED}. {NOT_ASKED_HINT}"
+            )
         if self.max_calls is not None and self.before + self.asked >= self.max_calls:
             raise BudgetSpentError("max_calls", self.max_calls)
         self.asked += 1
@@ -291,3 +322,29 @@ class RecordedEngine(Engine, KeepsReplies, CallsTools, ContinuesText):
     async def close(self) -> None:
         if self.inner is not None and self._started is None:
             await self.inner.close()
+
+
+class RecordedProgram(RecordedEngine, RepeatsPrograms):
+    """The replies of programs that called a model of the recorded run, with what they asked it while replies are kept.
+
+    `answers` is what `CallsModels.inner_engine` gives.
+    """
+
+    answers: str | Engine
+
+    @property
+    def inner_engine(self) -> str | Engine:
+        return self.answers
+
+    def inner_usage(self, episode: str, agent: str, index: int) -> InnerUsage | None:
+        turn = turn_id(episode, agent, index)
+        return None if turn in self.otherwise else self.memory.inner_usage(turn)
+
+
+NOT_ASKED = "an agent whose program calls a model of the run (inner=) cannot go on with a recorded conversation"
+NOT_ASKED_HINT = "Give another model (--model), or let a policy play: --swap AGENT=POLICY"
+
+
+def calls_models(engine: Engine | None) -> bool:
+    """Whether an engine has an inner engine: its programs need a run in which they play from the first turn on."""
+    return isinstance(engine, CallsModels) and engine.inner_engine is not None

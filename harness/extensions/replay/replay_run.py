@@ -37,7 +37,7 @@ from harness.storage.redaction import without_secrets
 
 from .base_run import BaseRun
 from .changes import Change, by_agent, changed, dropped, turn_at
-from .recorded_engine import Memory, RecordedEngine
+from .recorded_engine import NOT_ASKED, NOT_ASKED_HINT, Memory, RecordedEngine, RecordedProgram, calls_models
 from .reference import reference_of, try_policy
 from .replay_key import MODEL
 from .takeover import first_differing
@@ -212,7 +212,7 @@ def _give_model(plan: Plan, folder: Path) -> None:
     meta, now = read_meta(folder / META), run_json.identity(plan)
     before = meta["identity"]
     own, wanted = before.get("engine"), now["engine"]
-    is_kept = isinstance(own, Mapping) and own.get("engine") == RecordedEngine.__name__
+    is_kept = isinstance(own, Mapping) and own.get("engine") in (RecordedEngine.__name__, RecordedProgram.__name__)
     if meta.get("status") == "finished" or not is_kept or "asks" in own or wanted is None or "asks" not in wanted:
         return
     lock = Lock(folder)
@@ -322,17 +322,30 @@ def _plan(
     if model is not None and model.model not in label.split(" + "):
         label = f"{label} + {model.model}"
 
-    def engine_of(inner: Engine | None, name: str) -> RecordedEngine:
-        return RecordedEngine(memory, inner, name, said, wanted.sample, options.max_calls)
+    if calls_models(model):
+        raise SpecError(NOT_ASKED, place=Place("--model"), hint=NOT_ASKED_HINT)
 
-    plan = resolve.plan(spec, parent.project, None if policies else engine_of(model, label))
+    def engine_of(inner: Engine | None, name: str, answers: str | Engine | None = None) -> RecordedEngine:
+        own = memory, inner, name, said, wanted.sample, options.max_calls
+        if answers is None:
+            return RecordedEngine(*own)
+        program = RecordedProgram(*own)
+        program.answers = answers
+        return program
+
+    stated = (parent.run.meta.get("inner") or {}).get(MODEL) or {}
+    answers: str | Engine | None = stated.get("engine")
+    if answers is not None and answers not in spec.get("models", {}):
+        answers = engine_of(None, str(stated.get("model")))
+    plan = resolve.plan(spec, parent.project, None if policies else engine_of(model, label, answers))
     engines = {
         name: engine
         if isinstance(engine, RecordedEngine)
-        else engine_of(model if wanted.one_model else engine, engine.model)
+        else engine_of(model if wanted.one_model else engine, engine.model, plan.inner.get(name))
         for name, engine in plan.engines.items()
     }
     used = {group.model for condition in plan.conditions for group in condition.groups}
+    used |= {*plan.inner.values()}
     if MODEL not in used and (model is None or wanted.one_model):  # all agents have models that the spec names
         engines.pop(MODEL, None)
     if policies and asks:

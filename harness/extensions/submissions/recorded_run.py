@@ -1,7 +1,8 @@
 """A recorded run in its engines' place that compares what it is asked with what was asked then.
 
 Playing a run against its own record asks every prompt again, reads every reply again and grades every episode again,
-with the code that is here. Nothing of the record is believed but the models' replies.
+with the code that is here. Nothing of the record is believed but the models' replies, and the calls that agents'
+programs made of their model.
 """
 
 from __future__ import annotations
