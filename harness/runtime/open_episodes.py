@@ -344,7 +344,8 @@ class Episodes:
                             if (inner := self.inner.get(seat.model)) is not None:
                                 player.inner_usage = inner.seat(episode.id, agent).usage
                     if self.work.listeners is not None:
-                        self.work.listeners.episode_began(job, seated, episode.players, episode.recorded)
+                        known = episode.players, episode.recorded, episode.inner
+                        self.work.listeners.episode_began(job, seated, *known)
                     outcome = await play(
                         Steps(condition.protocol, condition.task, case, episode.rng),
                         episode.players,
