@@ -88,8 +88,9 @@ class Completion:
     `tool_calls` are the model's calls of `Reply.tools`, each with the texts "id", "name" and "arguments" (JSON, if the
     model wrote valid JSON); None if it made none.
 
-    `began` is when the engine got the request, in seconds since 1970 by this machine's clock: no part of what the call
-    is, so that two completions are equal whenever they were made.
+    `began` is when the engine got the request, or began to work on it where `latency` leaves out a wait, in seconds
+    since 1970 by this machine's clock: no part of what the call is, so that two completions are equal whenever they
+    were made.
 
     `request_digest` is what the call is known by (`harness.engines.call_keys`), in hexadecimal; `reused_from` is the
     run in which it was asked, if that is another one (`--reuse`).

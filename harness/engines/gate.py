@@ -319,6 +319,8 @@ class Gate(Wrapper):
                     began = round(time.time(), 6)
                     answer = await request.send(self.inner)
                     known = answer.request_digest or self._digest(request)  # a recording knows what was asked then
+                    if answer.latency is not None and 0 <= answer.latency <= 1e9:  # it leaves out what the engine waits
+                        began = max(began, round(time.time() - answer.latency, 6))  # for, such as an agent's process
                     answer = replace(answer, request_digest=known, began=began)
                 finally:
                     if self.switcher is not None:

@@ -12,7 +12,7 @@ the turn is asked again. One that raises is dropped with a warning, and the run 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from harness.runtime.players import Player
     from harness.runtime.seats import Seat
     from harness.runtime.steps import Recorded
+    from harness.storage import Line
     from harness.storage.inner_calls import InnerCall
 
 _log = logging.getLogger(__name__)
@@ -40,6 +41,7 @@ class HeardEpisode:
         seats: agent → who plays it, and with what.
         players: agent → its player. A model's has the conversation so far (`thread`).
         recorded: (agent, index of its turn) → a move from before the run was resumed; it is not heard again.
+        recorded_inner: the journal's lines of inner calls from before (`harness.storage.inner_calls`), likewise.
     """
 
     id: str
@@ -49,6 +51,7 @@ class HeardEpisode:
     seats: Mapping[str, Seat]
     players: Mapping[str, Player]
     recorded: Recorded
+    recorded_inner: Sequence[Line] = ()
 
 
 class RunListener:
@@ -97,7 +100,12 @@ class Listeners:
         self._each(lambda one: one.run_began(plan, folder, meta))
 
     def episode_began(
-        self, job: Job, seats: Mapping[str, Seat], players: Mapping[str, Player], recorded: Recorded
+        self,
+        job: Job,
+        seats: Mapping[str, Seat],
+        players: Mapping[str, Player],
+        recorded: Recorded,
+        inner: Sequence[Line] = (),
     ) -> None:
         condition, case, repeat = job
         known: dict[str, Any] = {
@@ -106,7 +114,8 @@ class Listeners:
             "case": case.id,
             "repeat": repeat,
         }
-        self._open[name] = episode = HeardEpisode(**known, seats=seats, players=players, recorded=recorded)
+        known |= {"seats": seats, "players": players, "recorded": recorded, "recorded_inner": inner}
+        self._open[name] = episode = HeardEpisode(**known)
         self._each(lambda one: one.episode_began(episode))
 
     def on_move(self, episode: str, round_number: int, index: int, move: Move) -> Callable[[], None]:

@@ -38,7 +38,7 @@ class OpenEpisode:
         self.outcome: Outcome | None = None
         self.error: str | None = None
         self.prompts = storage.PromptIds()
-        lines = run.work.inner.pop(self.id, ())
+        self.inner = lines = run.work.inner.pop(self.id, ())
         for inner in run.inner.values():
             inner.begin(self.id, self.recorded, lines)
         if run.samples is not None:

@@ -352,7 +352,8 @@ class Episodes:
                             elif (recorded := self.inner_usage.get(seat.model)) is not None:
                                 player.inner_usage = functools.partial(recorded, episode.id, agent)
                     if self.work.listeners is not None:
-                        self.work.listeners.episode_began(job, seated, episode.players, episode.recorded)
+                        known = episode.players, episode.recorded, episode.inner
+                        self.work.listeners.episode_began(job, seated, *known)
                     outcome = await play(
                         Steps(condition.protocol, condition.task, case, episode.rng),
                         episode.players,

@@ -26,17 +26,12 @@ class ReadMessages:
         messages: the conversation, as `harness.api.Thread` has it; it may grow while this is used.
         length: how many of them there were when the turn was over.
         attempts: how many replies the turn has.
+        skipped: how many are missing after the system prompt (`recent`).
     """
 
-    def __init__(self, messages: Sequence[Message], length: int, attempts: int) -> None:
-        self._messages = messages
-        ends: list[int] = []
-        at = length
-        while at and len(ends) < attempts:
-            at -= 1
-            if messages[at].get("role") == "assistant":
-                ends.append(at)
-        self._ends = ends[::-1]
+    def __init__(self, messages: Sequence[Message], length: int, attempts: int, skipped: int = 0) -> None:
+        self._messages, self._skipped = messages, skipped
+        self._ends = _ends(messages, length, attempts)
 
     def read(self, attempt: int) -> tuple[str, str, int]:
         """(what the model had read before it replied, its instructions, how many messages are left out).
@@ -51,7 +46,41 @@ class ReadMessages:
             message, left = _message(self._messages[at], left)
             kept.append(message)
         head = [_text(str(self._messages[0].get("content") or ""), MAX_CHARS)] if first else []
-        return as_json(kept[::-1]), as_json(head) if head else "", at - first
+        return as_json(kept[::-1]), as_json(head) if head else "", at - first + self._skipped
+
+
+def recent(messages: Sequence[Message], attempts: int) -> tuple[list[Message], int]:
+    """The messages that a turn shows which has just ended, and how many are missing after the system prompt.
+
+    No work is proportional to the conversation.
+    """
+    ends = _ends(messages, len(messages), attempts)
+    if not ends:
+        return [], 0
+    at, left = ends[0], MAX_CHARS
+    head = [*messages[:1]] if at and messages[0].get("role") == "system" else []
+    while at > len(head) and left > 0:
+        at -= 1
+        left -= size_of(messages[at])
+    return [*head, *messages[at:]], at - len(head)
+
+
+def size_of(message: Message) -> int:
+    """Characters of a message, at least `_LEAST` for it and for each call of a tool."""
+    calls = [one.get("function") or one for one in message.get("tool_calls") or ()]
+    size = len(str(message.get("content") or "")) + sum(max(_LEAST, len(str(one.get("arguments")))) for one in calls)
+    return max(_LEAST, size)
+
+
+def _ends(messages: Sequence[Message], length: int, attempts: int) -> list[int]:
+    """Where the last replies of the model are among the first `length` messages."""
+    ends: list[int] = []
+    at = length
+    while at and len(ends) < attempts:
+        at -= 1
+        if messages[at].get("role") == "assistant":
+            ends.append(at)
+    return ends[::-1]
 
 
 def written(call: Completion) -> str:

@@ -15,10 +15,11 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from harness.api import Completion, Move, derive_seed
 from harness.api.printable import cut, utf8
+from harness.runtime.players import LIMITED
 from harness.storage.inner_calls import InnerCall
 
 from . import span as names
@@ -26,8 +27,8 @@ from .content import MAX_CHARS, MAX_TOOLS, Message, ReadMessages, as_json, name_
 from .seat_facts import Players, SeatFacts
 from .span import CLIENT, RunSpans, Span, attributes_of
 
-_NO_CALL: Final = (None, "parse", "limit")
-"""`Move.error_kind`s without a request that failed."""
+Times = tuple[int, int, str | None]
+"""Start, end, and which of them no clock has measured (`DERIVED`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class PlayedTurn:
         now: when it was over, in nanoseconds since 1970; None: no clock has said it.
         messages: the conversation at its end, and more where it has grown; () where there is none to show.
         length: how many of them there were at its end.
+        skipped: how many messages of the conversation are missing among them, after the system prompt.
         inner: what an agent program asked in it, unless these spans are made apart (`EpisodeSpans.inner`).
     """
 
@@ -50,15 +52,16 @@ class PlayedTurn:
     now: int | None = None
     messages: Sequence[Message] = ()
     length: int = 0
+    skipped: int = 0
     inner: Sequence[InnerCall] = ()
 
 
 class EpisodeSpans:
     """Makes the spans of one episode, turn by turn; those of agents and of the episode itself at its end.
 
-    A call's start is what the journal says (`Completion.began`) and its end is its latency later. What has no clock
-    follows from what was before: the episode goes on when all turns of the round before are over. Such spans say so
-    (`DERIVED`).
+    A call's start is what the journal says (`Completion.began`) and its end is its latency later; a call with inner
+    calls lasts as long as they do at least. What has no clock follows from what was before: the episode goes on when
+    all turns of the round before are over. Such spans say so (`DERIVED`).
 
     Args:
         run: gives ids.
@@ -84,7 +87,8 @@ class EpisodeSpans:
         self.conversation = f"{run.name}/{episode}"
         self._start = now
         self._round, self._clock, self._latest = 0, now or run.start, now or run.start
-        self._times: dict[str, tuple[int, int, str | None]] = {}  # agent → start, end, which of them is derived
+        self._times: dict[str, Times] = {}  # of agents
+        self._inner: dict[tuple[str, int, int], tuple[int, int]] = {}  # agent, index, attempt → of its inner calls
 
     def turn(self, turn: PlayedTurn) -> list[Span]:
         """The spans of a turn: the turn, its calls, its tools."""
@@ -93,14 +97,11 @@ class EpisodeSpans:
         move, agent = turn.move, turn.move.agent
         seat = self.seats.get(agent) or SeatFacts()
         id = self.run.span("turn", self.episode, agent, turn.index)
-        calls = [*self._calls(turn, seat, id)]
+        calls, inner = self._calls(turn, seat, id)
         at = self._clock if turn.now is None else turn.now
         start = min((one.start for one in calls), default=at)
         end = max([turn.now or start, *(one.end for one in calls)])
-        measured = any(one.attributes.get(names.DERIVED) != names.NEITHER for one in calls)
-        derived = (
-            None if turn.now is not None else calls[-1].attributes.get(names.DERIVED) if measured else names.NEITHER
-        )
+        derived = None if turn.now is not None else _derived_around(calls)
         facts = {
             names.AGENT_NAME: agent,
             names.CONVERSATION: self.conversation,
@@ -113,14 +114,17 @@ class EpisodeSpans:
         if self.content:
             facts["mas_eval.action"] = None if move.action is None else cut(as_json(move.action), MAX_CHARS)
         own = self._span(f"turn {move.turn}", id, self._agent(agent), (start, end), facts, error=move.error)
-        inner = [one for call in turn.inner for one in self.inner(call)]
         self._latest = max(self._latest, own.end)
         before = self._times.get(agent, (own.start, own.end, derived))
         self._times[agent] = min(before[0], own.start), max(before[1], own.end), _both(before[2], derived)
         return [own, *calls, *inner]
 
-    def inner(self, call: InnerCall) -> Iterator[Span]:
-        """The spans of a call that an agent program made of its model."""
+    def inner(self, call: InnerCall, at: int) -> Iterator[Span]:
+        """The spans of a call that an agent program made of its model, before those of its turn.
+
+        `at`: when it was, if no clock has said it.
+        """
+        times = self.asked_meanwhile((call.agent, call.index, call.attempt), call.completion, at)
         model, provider = self.players.engine(call.model)
         asked = call.request
         seat = SeatFacts(model, provider, None, asked.sampling, call.seed, asked.text is None)
@@ -129,13 +133,20 @@ class EpisodeSpans:
         facts = {**self._asked(seat, call.seed), names.AGENT_NAME: call.agent, names.REQUEST_MODEL: asked.model}
         facts |= {"gen_ai.response.model": model, "mas_eval.inner.api": asked.api, "mas_eval.inner.number": call.number}
         facts["mas_eval.inner.dropped"] = call.is_dropped or None
-        at = self._times[call.agent][1] if call.agent in self._times else self._clock
         if self.content:
             shown = ReadMessages([*asked.messages, {"role": "assistant"}], len(asked.messages) + 1, 1)
             facts |= self._read(shown, 0)
         yield from self._call(
-            call.completion, facts, (id, parent, self._agent(call.agent)), at, (call.error_kind, call.error)
+            call.completion, facts, (id, parent, self._agent(call.agent)), times, (call.error_kind, call.error)
         )
+
+    def asked_meanwhile(self, attempt: tuple[str, int, int], call: Completion | None, at: int) -> Times:
+        """Let (agent, index, attempt) last as long as an inner call, whose spans may have been sent earlier; returns
+        when that was."""
+        times = start, end, _ = self._clocks(call, at)
+        around = self._inner.get(attempt, (start, end))
+        self._inner[attempt] = min(around[0], start), max(around[1], end)
+        return times
 
     def end(self, facts: Mapping[str, Any], error: str | None, now: int | None = None) -> list[Span]:
         """The spans of the agents, and that of the episode with these facts."""
@@ -172,14 +183,20 @@ class EpisodeSpans:
     def _call_id(self, agent: str, index: int, attempt: int) -> str:
         return self.run.span("call", self.episode, agent, index, attempt)
 
-    def _calls(self, turn: PlayedTurn, seat: SeatFacts, parent: str) -> Iterator[Span]:
-        """The calls of a turn, each attempt with its tools; the request that failed last."""
+    def _calls(self, turn: PlayedTurn, seat: SeatFacts, parent: str) -> tuple[list[Span], list[Span]]:
+        """The calls of a turn, each attempt with its tools, the request that failed last; and the inner calls."""
         move = turn.move
-        failed = move.error_kind not in _NO_CALL
-        attempts = [*move.calls, *([None] if failed else [])]
-        shown = ReadMessages(turn.messages, turn.length, len(attempts)) if self.content else None
+        attempts = [*move.calls, *([None] if has_failed(move) else [])]
+        shown = ReadMessages(turn.messages, turn.length, len(attempts), turn.skipped) if self.content else None
         at = self._clock if turn.now is None else turn.now
+        spans, inner = list[Span](), list[Span]()
         for attempt, call in enumerate(attempts):
+            place, times = (move.agent, turn.index, attempt), self._clocks(call, at)
+            for one in turn.inner:
+                if one.attempt == attempt:
+                    inner += self.inner(one, self._inner[place][1] if place in self._inner else times[0])
+            if (below := self._inner.pop(place, None)) is not None:
+                times = _around(times, below)
             seed = None if seat.seed is None else derive_seed(seat.seed, turn.index, attempt)
             facts = {**self._asked(seat, seed), names.AGENT_NAME: move.agent, "mas_eval.attempt": attempt}
             if shown is not None:
@@ -189,11 +206,9 @@ class EpisodeSpans:
                     call, cost=None, input_tokens=None, output_tokens=None, cached_tokens=None, reasoning_tokens=None
                 )
             error = (move.error_kind, move.error) if call is None else (None, None)
-            for one in self._call(
-                call, facts, (self._call_id(move.agent, turn.index, attempt), parent, parent), at, error
-            ):
-                at = max(at, one.end) if turn.now is None else at
-                yield one
+            spans += self._call(call, facts, (self._call_id(*place), parent, parent), times, error)
+            at = max(at, times[1]) if turn.now is None else at
+        return spans, inner
 
     def _asked(self, seat: SeatFacts, seed: int | None) -> dict[str, Any]:
         """What is known of a call before it is answered."""
@@ -214,28 +229,30 @@ class EpisodeSpans:
         facts: dict[str, Any] = {names.INPUT: read, names.INSTRUCTIONS: instructions or None}
         return {**facts, "mas_eval.input.messages.left_out": left_out or None}
 
-    def _call(
-        self,
-        call: Completion | None,
-        facts: dict[str, Any],
-        ids: tuple[str, str, str],
-        at: int,
-        error: tuple[str | None, str | None],
-    ) -> Iterator[Span]:
-        """A call and the tools that it calls.
-
-        `ids`: its own, its parent's, and that of the parent of its tools; `at`: when it began, if no clock has said it;
-        `error`: kind and words.
-        """
-        kind, why = error
+    def _clocks(self, call: Completion | None, at: int) -> Times:
+        """When a call began and ended; `at`: when it began, if no clock has said it."""
         began, took = (None, None) if call is None else (call.began, call.latency)
         measured = began is not None and math.isfinite(began) and began * 1e9 >= self.run.start
         start = int(began * 1e9) if measured and began is not None else at
         known = took is not None and math.isfinite(took) and 0 <= took < 1e9
         end = start + (int(took * 1e9) if known and took is not None else 0)
-        facts = {**facts, names.ERROR: kind, names.DERIVED: None}
-        if not (measured and known):
-            facts[names.DERIVED] = names.NO_END if measured else names.NEITHER
+        return start, end, None if measured and known else names.NO_END if measured else names.NEITHER
+
+    def _call(
+        self,
+        call: Completion | None,
+        facts: dict[str, Any],
+        ids: tuple[str, str, str],
+        times: Times,
+        error: tuple[str | None, str | None],
+    ) -> Iterator[Span]:
+        """A call and the tools that it calls.
+
+        `ids`: its own, its parent's, and that of the parent of its tools; `error`: kind and words.
+        """
+        kind, why = error
+        start, end, derived = times
+        facts = {**facts, names.ERROR: kind, names.DERIVED: derived}
         if call is not None:
             facts |= {own: getattr(call, name) for name, own in names.USAGE.items()}
             facts[names.FINISH_REASONS] = [name_of(call.finish_reason)] if call.finish_reason else None
@@ -251,7 +268,7 @@ class EpisodeSpans:
         tools = (call.tool_calls if call is not None else None) or ()
         for i, one in enumerate(itertools.islice(tools, MAX_TOOLS)):
             tool = name_of(one.get("name", ""))
-            about = {names.OPERATION: "execute_tool", names.TOOL_NAME: tool, names.TOOL_TYPE: "function"}
+            about = {names.OPERATION: names.TOOL, names.TOOL_NAME: tool, names.TOOL_TYPE: "function"}
             about[names.TOOL_CALL] = name_of(one.get("id", ""))
             about |= {names.CONVERSATION: self.conversation, names.AGENT_NAME: facts[names.AGENT_NAME]}
             more = {names.TOOL_ARGUMENTS: cut(str(one.get("arguments", "")), MAX_CHARS)} if self.content else {}
@@ -276,6 +293,35 @@ class EpisodeSpans:
         return Span(
             utf8(name), id, parent, start, max(start, end), kind, attributes_of(facts), error is not None, message
         )
+
+
+def has_failed(move: Move) -> bool:
+    """Whether the last request of a turn got no reply. Where a limit allowed no further call there was none, unless it
+    is a limit of inner calls: then the program gave no reply."""
+    if move.error_kind == LIMITED:
+        return move.inner_calls is not None and move.inner_calls.limited
+    return move.error_kind not in (None, "parse")
+
+
+def _around(own: Times, below: tuple[int, int]) -> Times:
+    """The times of a call with inner calls: those of a resumed turn can begin before it, and those of older runs, in
+    which it began when it was asked to wait for its process, can end after it."""
+    start, end, derived = own
+    if derived == names.NEITHER:
+        return *below, derived
+    is_moved = {"start": below[0] < start, "end": below[1] > end or derived is not None}
+    moved = ", ".join(name for name, is_so in is_moved.items() if is_so)
+    return min(start, below[0]), max(end, below[1]), moved or None
+
+
+def _derived_around(calls: Sequence[Span]) -> str | None:
+    """What is derived of a turn with these calls: what is, of the first one's start and the last one's end."""
+    chats = [one for one in calls if one.attributes.get(names.OPERATION) != names.TOOL]
+    if not chats:
+        return names.NEITHER
+    first, last = min(chats, key=lambda one: one.start), max(chats, key=lambda one: (one.end, one.start))
+    ends = {"start": first, "end": last}
+    return ", ".join(name for name, one in ends.items() if name in one.attributes.get(names.DERIVED, "")) or None
 
 
 def _both(one: str | None, other: str | None) -> str | None:

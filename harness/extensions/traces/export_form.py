@@ -15,7 +15,7 @@ from .content import Message
 from .episode_spans import EpisodeSpans, PlayedTurn
 from .otlp_json import lines
 from .seat_facts import Players
-from .span import RunSpans, Span, nanoseconds
+from .span import DERIVED, OPERATION, TOOL, RunSpans, Span, nanoseconds
 
 FILE: Final = "traces.jsonl"
 
@@ -52,7 +52,8 @@ def _spans(run: Run, ids: RunSpans, content: bool, counts: Counter[str]) -> Iter
         counts["episodes"] += 1
         for span in episode_spans(ids, players, transcript, content):
             counts["spans"] += 1
-            counts["derived"] += "mas_eval.time.derived" in span.attributes
+            is_tool = span.attributes.get(OPERATION) == TOOL  # no clock measures those
+            counts["derived"] += DERIVED in span.attributes and not is_tool
             last = max(last, span.end)
             yield span
     counts["spans"] += 1
@@ -79,7 +80,7 @@ def _played(turn: RecordedTurn, said: dict[str, list[Message]]) -> PlayedTurn:
     messages = [] if turn.fresh else said.setdefault(turn.agent, [])
     said[turn.agent] = messages
     messages += turn.messages
-    return PlayedTurn(turn.round, turn.index, turn.move, None, messages, len(messages), turn.inner)
+    return PlayedTurn(turn.round, turn.index, turn.move, None, messages, len(messages), inner=turn.inner)
 
 
 def facts_of(condition: str, case: str, repeat: int, labels: Mapping[str, Any]) -> dict[str, Any]:

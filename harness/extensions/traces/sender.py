@@ -83,22 +83,28 @@ class Sender:
         """How many spans the collector did not take, and how many things that happened were not kept for it."""
         return self._made - self.sent + self._dropped + len(self._waiting)
 
-    def put(self, make: Make, size: int, needed: bool = False) -> None:
-        """Send the spans that `make` will make.
+    def put(self, make: Make, size: int, needed: bool = False) -> bool:
+        """Send the spans that `make` will make; whether they are kept until then.
 
         Args:
             make: is called in the thread.
             size: how many characters they have, about.
-            needed: whether `make` must be called even where too much waits.
+            needed: whether `make` must be called even where too much waits: the end of what was kept before.
         """
         with self._change:
             if self._size + size > MAX_WAITING and not needed:
                 self._dropped += 1
-                return
+                return False
             self._size += size
             self._waiting.append((make, size))
             if len(self._waiting) == 1:
                 self._change.notify()
+            return True
+
+    def drop(self) -> None:
+        """Count something that happened and is not sent, because what it belongs to was not kept."""
+        with self._change:
+            self._dropped += 1
 
     def close(self) -> None:
         """Send what waits, for at most `timeout` seconds, or `PATIENCE` where the collector has not answered; what is

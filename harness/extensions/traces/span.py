@@ -48,6 +48,8 @@ USAGE: Final[Mapping[str, str]] = {
     "reasoning_tokens": "gen_ai.usage.reasoning.output_tokens",
 }
 FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+TOOL: Final = "execute_tool"
+"""The operation of calls of tools."""
 TOOL_NAME: Final = "gen_ai.tool.name"
 TOOL_TYPE: Final = "gen_ai.tool.type"
 TOOL_CALL: Final = "gen_ai.tool.call.id"
@@ -59,7 +61,7 @@ ERROR: Final = "error.type"
 
 # The harness's own.
 DERIVED: Final = "mas_eval.time.derived"
-"""On spans with times that no clock has measured, but that follow from what was before: "end", or "start, end"."""
+"""On spans with times that no clock has measured, but that follow from others: "start", "end", or "start, end"."""
 NEITHER, NO_END = "start, end", "end"
 
 

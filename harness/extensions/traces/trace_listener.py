@@ -6,24 +6,25 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from harness.api import Facts, Move
 from harness.config.plan import Plan
 from harness.runtime.listeners import HeardEpisode, RunListener
 from harness.runtime.players import ModelPlayer
+from harness.storage import UNFINISHED
 from harness.storage.inner_calls import InnerCall
 from harness.tables import EpisodeScore
 
-from .content import MAX_CHARS
 from .episode_spans import EpisodeSpans, PlayedTurn
 from .export_form import facts_of, numbers_of
+from .kept import SIZE, Earlier, kept_earlier, kept_inner, kept_move, kept_turn
 from .seat_facts import Players, SeatFacts
 from .sender import Sender
 from .span import RunSpans, Span
 
-_SIZE: Final = 1000
-"""Characters of what spans say of a call or a turn, about, without content."""
+_SEAT: Final = 250
+"""Characters of what spans say of who plays an agent, about."""
 
 
 class TraceListener(RunListener):
@@ -40,6 +41,7 @@ class TraceListener(RunListener):
     ) -> None:
         self.endpoint, self.content, self._sender = endpoint, content, sender or Sender
         self._open: dict[str, EpisodeSpans] = {}  # only the sender's thread changes what is in it
+        self._dropped: set[str] = set()  # episodes being played whose beginning was not kept
         self._has_played, self._latest = False, 0
 
     def run_began(self, plan: Plan, folder: Path, meta: Facts) -> None:
@@ -49,26 +51,42 @@ class TraceListener(RunListener):
     def episode_began(self, episode: HeardEpisode) -> None:
         self._has_played = True
         seats = self.players.seats(episode.seats)
-        self.sender.put(partial(self._began, episode, seats, time.time_ns()), _SIZE, needed=True)
+        moves = [(index, move) for (_, index), move in episode.recorded.items() if move.error_kind != UNFINISHED]
+        turns = [PlayedTurn(0, index, kept_move(move, False)) for index, move in moves]
+        inner = kept_earlier(episode.recorded_inner)
+        size = SIZE + _SEAT * (len(seats) + len(inner)) + sum(SIZE * (1 + len(turn.move.calls)) for turn in turns)
+        if not self.sender.put(partial(self._began, episode.id, seats, turns, inner, time.time_ns()), size):
+            self._dropped.add(episode.id)
 
     def move(self, episode: HeardEpisode, round_number: int, index: int, move: Move) -> None:
-        now, size = time.time_ns(), _SIZE * (1 + len(move.calls))
-        turn = PlayedTurn(round_number, index, move, now)
-        if self.content and isinstance(player := episode.players[move.agent], ModelPlayer):
-            messages = player.thread.messages  # it only grows
-            turn = PlayedTurn(round_number, index, move, now, messages, len(messages))
-        size += sum(len(call.text) + len(call.reasoning or "") for call in move.calls)  # they are kept until then
+        if episode.id in self._dropped:
+            self.sender.drop()
+            return
+        player = episode.players[move.agent]
+        messages = player.thread.messages if isinstance(player, ModelPlayer) else ()
+        turn, size = kept_turn(PlayedTurn(round_number, index, move, time.time_ns(), messages), self.content)
         self.sender.put(partial(self._moved, episode.id, turn), size)
 
     def inner_call(self, episode: HeardEpisode, call: InnerCall) -> None:
-        self.sender.put(partial(self._called, episode.id, call), _SIZE + (MAX_CHARS if self.content else 0))
+        if episode.id in self._dropped:
+            self.sender.drop()
+            return
+        kept, size = kept_inner(call, self.content)
+        self.sender.put(partial(self._called, kept, time.time_ns()), size)
 
     def episode_ended(self, episode: HeardEpisode, score: EpisodeScore) -> None:
-        self.sender.put(partial(self._ended, episode, score, time.time_ns()), _SIZE, needed=True)
+        if episode.id in self._dropped:
+            self._dropped.discard(episode.id)
+            self.sender.drop()
+            return
+        facts = facts_of(episode.condition.id, episode.case, episode.repeat, score.labels) | numbers_of(score.numbers)
+        error = None if score.error is None else score.error if self.content else ""
+        size = SIZE + sum(len(name) + len(str(value)) for name, value in facts.items()) + len(error or "")
+        self.sender.put(partial(self._ended, episode.id, facts, error, time.time_ns()), size, needed=True)
 
     def run_ended(self, finished: bool) -> Iterable[str]:
         if finished and self._has_played:
-            self.sender.put(partial(self._finished, time.time_ns()), _SIZE, needed=True)
+            self.sender.put(partial(self._finished, time.time_ns()), SIZE, needed=True)
         self.sender.close()
         if self.sender.lost:
             count = f"{self.sender.lost:,} spans or more did not reach {self.endpoint}, {self.sender.sent:,} did"
@@ -76,23 +94,24 @@ class TraceListener(RunListener):
 
     # ------------------------------------------------------------------------------ in the sender's thread
 
-    def _began(self, episode: HeardEpisode, seats: Mapping[str, SeatFacts], now: int) -> Iterable[Span]:
-        own = EpisodeSpans(self.ids, episode.id, self.players, seats, now=now, content=self.content)
-        for (_, index), move in episode.recorded.items():
-            own.turn(PlayedTurn(0, index, move))  # sent before the run was resumed
-        self._open[episode.id] = own
+    def _began(
+        self, episode: str, seats: Mapping[str, SeatFacts], turns: Iterable[PlayedTurn], inner: Earlier, now: int
+    ) -> Iterable[Span]:
+        self._open[episode] = own = EpisodeSpans(self.ids, episode, self.players, seats, now=now, content=self.content)
+        for attempt, call in inner:  # these were sent before the run was resumed
+            own.asked_meanwhile(attempt, call, now)
+        for turn in turns:
+            own.turn(turn)
         return ()
 
     def _moved(self, episode: str, turn: PlayedTurn) -> Iterable[Span]:
         return self._open[episode].turn(turn)
 
-    def _called(self, episode: str, call: InnerCall) -> Iterable[Span]:
-        return self._open[episode].inner(call)
+    def _called(self, call: InnerCall, now: int) -> Iterable[Span]:
+        return self._open[call.episode].inner(call, now)
 
-    def _ended(self, episode: HeardEpisode, score: EpisodeScore, now: int) -> Iterable[Span]:
-        own = self._open.pop(episode.id)
-        facts = facts_of(episode.condition.id, episode.case, episode.repeat, score.labels)
-        spans = own.end(facts | numbers_of(score.numbers), score.error, now)
+    def _ended(self, episode: str, facts: Mapping[str, Any], error: str | None, now: int) -> Iterable[Span]:
+        spans = self._open.pop(episode).end(facts, error, now)
         self._latest = max(self._latest, spans[-1].end)
         return spans
 

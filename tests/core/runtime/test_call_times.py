@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from harness import storage
-from harness.api import Completion
+from harness.api import Completion, Request
 from harness.config import resolve
+from harness.engines.mock import Mock
 from harness.storage import completion_of, fields_of
 from tests.helpers.toy import TOY, results, run
 
@@ -26,6 +27,23 @@ def test_every_call_that_is_made_says_when(tmp_path: Path) -> None:
     run(tmp_path / "r", dice())
     times = [call["began"] for call in calls(tmp_path / "r")]
     assert times and before - 0.001 <= min(times) and max(times) <= time.time()
+
+
+def test_what_an_engine_waits_for_before_it_measures_is_no_part_of_a_call(tmp_path: Path) -> None:
+    """Such as an agent's process, which other turns use meanwhile."""
+    starts: list[float] = []
+
+    def model(request: Request) -> Completion:
+        begun = time.time()
+        while (now := time.time()) < begun + 0.001:
+            pass
+        starts.append(now)
+        return Completion("a", latency=0.0)
+
+    run(tmp_path / "r", Mock(function=model))
+    times = sorted(call["began"] for call in calls(tmp_path / "r"))
+    assert len(times) == len(starts) > 0
+    assert all(began >= start - 1e-6 for began, start in zip(times, sorted(starts), strict=True))
 
 
 def test_when_a_call_was_made_is_no_part_of_what_it_is(tmp_path: Path) -> None:
