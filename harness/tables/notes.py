@@ -261,3 +261,9 @@ def _where(scores: Iterable[EpisodeScore]) -> str:
     counts = Counter(score.condition for score in scores)
     listed = [f"{condition} ({count})" for condition, count in list(counts.items())[:3]]
     return ", ".join(listed) + (f", and in {len(counts) - 3} more" if len(counts) > 3 else "")
+
+
+def bound_notes(rows: Iterable[Row]) -> Iterable[str]:
+    """What the sign of a lower bound means, where a cell has it."""
+    if any(cell.beyond == "least" for row in rows for cell in row.cells):
+        yield "≥: at least; what is unknown is not in the sum."
