@@ -92,7 +92,7 @@ class InnerUsage:
         input_tokens, output_tokens, cached_tokens: of the answers, also of those that were dropped: they were paid for;
             counts that an engine does not report are left out.
         cost: USD that engines report; None if none does.
-        unpriced_input_tokens, unpriced_output_tokens, unpriced_cached_tokens: of these, those of answers that say these,
+        unpriced_input_tokens, unpriced_output_tokens, unpriced_cached_tokens: those of answers that say how many,
             and not what they cost.
         priced: how many answers say what they cost.
         uncounted: how many answers say neither that nor how many tokens they took.

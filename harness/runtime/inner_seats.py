@@ -34,8 +34,8 @@ from harness.api.errors import (
     StorageError,
 )
 from harness.api.inner_calls import NoTurnError
-from harness.runtime.steps import Recorded
 from harness.engines.usage import billed
+from harness.runtime.steps import Recorded
 from harness.storage import PASSING, UNFINISHED, Line, completion_of
 from harness.storage.inner_calls import DROPPED, InnerCall, InnerWriter, dropped_line
 

@@ -13,7 +13,7 @@ from harness.plugins.manifests import offers
 from .scores import NOT_RUN, EpisodeScore, by_condition, cluster_of, numbers, records
 from .spec import TableSpec
 from .stats import IntervalMethod
-from .table import SIMULATED, Cell, ErrorKind, Table, error_of, text
+from .table import SIMULATED, Cell, ErrorKind, Row, Table, error_of, text
 
 _ERRORS: Final[dict[ErrorKind, str]] = {
     "sem": "standard error",
