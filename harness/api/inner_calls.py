@@ -93,6 +93,8 @@ class InnerUsage:
         input_tokens, output_tokens, cached_tokens: of the answers, also of those that were dropped: they were paid for;
             counts that an engine does not report are left out.
         cost: USD that engines report; None if none does.
+        unpriced_input_tokens, unpriced_output_tokens, unpriced_cached_tokens: those of answers that say how many,
+            and not what they cost.
         priced: how many answers say what they cost.
         uncounted: how many answers say neither that nor how many tokens they took.
         refused: how many a limit did not allow.
@@ -107,6 +109,9 @@ class InnerUsage:
     output_tokens: int = 0
     cached_tokens: int = 0
     cost: float | None = None
+    unpriced_input_tokens: int = 0
+    unpriced_output_tokens: int = 0
+    unpriced_cached_tokens: int = 0
     priced: int = 0
     uncounted: int = 0
     refused: int = 0

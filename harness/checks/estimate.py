@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import json
+import math
 import random
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from harness.api import Action, Case, Policy, Turn
+from harness.api import Action, CallsModels, Case, Completion, Policy, Reply, Turn
 from harness.api.errors import PluginError
 from harness.api.printable import clean_name
 from harness.config.plan import Condition, Plan
+from harness.config.prompts import PromptSet
 from harness.config.user_prices import prices_of
 from harness.engines.likelihoods import Likelihoods, likelihoods_of
+from harness.replies.parse_guard import read_completion
 from harness.runtime.steps import Drive, Steps, drive
 from harness.tables.cost import Price, usd_digits
 
@@ -52,17 +55,27 @@ class Estimate:
         return f", after {self.turns:,} model calls or more"
 
     def calls_in_words(self, plan: Plan) -> list[str]:
-        """A line on the model calls, and one on what it does not know of games."""
-        lines = [f"model calls     {self.turns:,} without retries, at most {self.calls:,}"]
+        """Lines on the model calls, those of agents' programs, and one on what they do not know of games."""
+        inner = sorted(_seated(plan) & plan.inner.keys())
+        own = estimate(plan, _seated(plan) - {*inner}) if inner else self
+        lines = (
+            [f"model calls     {own.turns:,} without retries, at most {own.calls:,}"] if own.calls or not inner else []
+        )
+        for name in inner:
+            turns, most, whose = estimate(plan, {name}).turns, _calls_a_turn(plan, name), _whose(name)
+            model = clean_name(plan.engines[plan.inner[name]].model)
+            often = f"as often as they like in {turns:,} turns" if most is None else f"at most {turns * most:,} times"
+            lines.append(f"inner calls     {whose} ask {model} {often}")
         if any(condition.task.ordinary() is not None for condition in plan.conditions):
             lines.append("                (of agents that play at random: models play longer or shorter)")
         return lines
 
     def tokens_in_words(self, plan: Plan) -> list[str]:
         """A line on the tokens, one on how good a guess that is, and those of keys of extensions."""
+        once = "; one call a turn where programs call a model" if _seated(plan) & plan.inner.keys() else ""
         return [
             f"tokens          about {self.input_tokens:,} in, {self.output_tokens:,} out",
-            f"                (a guess: {REPLY_TOKENS}-token replies at most, 4 characters a token)",
+            f"                (a guess: {REPLY_TOKENS}-token replies at most, 4 characters a token{once})",
             *self._cost_in_words(plan),
             *(line for key in plan.keys for line in key.estimated(self)),
         ]
@@ -78,33 +91,56 @@ class Estimate:
 
     def _cost_in_words(self, plan: Plan) -> Iterator[str]:
         prices = prices_of(plan.spec.data)
-        seated = {group.model or "model" for c in plan.conditions for group in c.groups if group.policy is None}
-        named = sorted(seated - {"model"})
+        seated = _seated(plan)
+        named, used = sorted(seated - {"model"}), set[str]()
         if not prices:
             return
         for name in named:
-            model = plan.engines[name].model
-            if (price := prices.pop(model, None)) is None:
-                yield f"cost            not known for the seats of {clean_name(name)}: no price for {clean_name(model)}"
+            model, whose = plan.engines[plan.inner.get(name, name)].model, _whose(name)
+            calls = _calls_a_turn(plan, name) if name in plan.inner else 1
+            used.add(model)
+            if (price := prices.get(model)) is None:
+                yield f"cost            not known for {whose}: no price for {clean_name(model)}"
+            elif calls is None:
+                yield f"cost            not known for {whose}: they ask {clean_name(model)} as often as they like"
             else:
-                yield estimate(plan, {name})._cost_line(plan, f"for the seats of {clean_name(name)}", price)
+                each = f", with {calls:,} calls of {clean_name(model)} a turn" if name in plan.inner else ""
+                yield estimate(plan, {name})._cost_line(plan, f"for {whose}{each}", price, calls, name in plan.inner)
         if named and "model" not in seated:
             return
         own = estimate(plan, {"model"}) if named else self
         others = " in the other seats" if named else ""
-        for model, price in itertools.islice(prices.items(), MAX_PRICES):
+        rest = [(model, price) for model, price in prices.items() if model not in used]
+        for model, price in rest[:MAX_PRICES]:
             yield own._cost_line(plan, f"with {clean_name(model)}{others}", price)
-        if len(prices) > MAX_PRICES:
-            yield f"                ({len(prices) - MAX_PRICES} more models have a price)"
+        if len(rest) > MAX_PRICES:
+            yield f"                ({len(rest) - MAX_PRICES} more models have a price)"
 
-    def _cost_line(self, plan: Plan, whose: str, price: Price) -> str:
-        low, high = self.cost(price), self.most(price)
+    def _cost_line(self, plan: Plan, whose: str, price: Price, times: int = 1, inner: bool = False) -> str:
+        low, high = times * self.cost(price), times * self.most(price)
         digits = usd_digits(min(filter(None, (low, high)), default=1.0))
         limit = plan.sampling.get("max_tokens")
         long = "replies of max_tokens" if isinstance(limit, int) and limit > REPLY_TOKENS else None
         again = "every retry" if self.calls > self.turns else None
-        more = f", about ${high:,.{digits}f} with {' and '.join(filter(None, (again, long)))}" if high > low else ""
+        shown = high > low and not inner  # calls of a turn are as many with its retries
+        more = f", about ${high:,.{digits}f} with {' and '.join(filter(None, (again, long)))}" if shown else ""
         return f"cost            about ${low:,.{digits}f} {whose}{more} (USD per million tokens: {price})"
+
+
+def _seated(plan: Plan) -> set[str]:
+    """Names of the models that play."""
+    return {group.model or "model" for c in plan.conditions for group in c.groups if group.policy is None}
+
+
+def _whose(name: str) -> str:
+    return f"the seats of {clean_name(name)}"
+
+
+def _calls_a_turn(plan: Plan, name: str) -> int | None:
+    """How many calls a turn of an agent's program may make, with its retries; None without a limit."""
+    engine = plan.engines[name]
+    most = engine.inner_limits.get("turn", {}).get("calls") if isinstance(engine, CallsModels) else None
+    return None if most is None else math.ceil(most)
 
 
 @dataclass(frozen=True)
@@ -112,15 +148,15 @@ class _Length:
     """What one case asks of models where all agents are idle, or of one mind each.
 
     `count` is the number of turns, `turns` are those of up to four agents, `later` the tokens of those within a
-    conversation: (id of the prompt set, agent, number of the turn) → tokens. `replies` is the number of turns in which
-    something is written.
+    conversation, and of the message that asks again: (id of the prompt set, agent, number of the turn) → tokens.
+    `replies` is the number of turns in which something is written.
     """
 
     count: int
     calls: int
     replies: int
     turns: Mapping[str, Sequence[Turn]]
-    later: dict[tuple[int, str, int], int] = field(default_factory=dict)
+    later: dict[tuple[int, str, int], tuple[int, int]] = field(default_factory=dict)
 
 
 class _Estimator:
@@ -156,36 +192,55 @@ class _Estimator:
             self._lengths[key] = length
         return length
 
-    def input_tokens(self, condition: Condition, case: Case, length: _Length, replies: Sequence[int]) -> list[float]:
-        """Mean input tokens a turn, for replies of each of these lengths. What agents know from the start is this
-        case's own, the rest any such case's."""
+    def input_tokens(
+        self, condition: Condition, case: Case, length: _Length, reply: int, longest: int
+    ) -> tuple[float, float]:
+        """Mean input tokens a turn, for replies of a length; and a call, for the longest replies and every retry, all
+        of which stay in the thread. What agents know from the start is this case's own, the rest any such case's."""
         with Steps(condition.protocol, condition.task, case, random.Random(0)) as game:
             contexts = {turn.agent: turn.context for turn in game.batch or ()}
-        totals, count = [0] * len(replies), 0
+        total = most = turns_read = calls = 0
+        allowed = condition.limits.calls_per_agent if condition.limits is not None else None
         for agent, turns in length.turns.items():
             prompts = condition.group_of(case, agent).prompts
-            threads = [0] * len(replies)
+            thread = long = 0
+            left = math.inf if allowed is None else allowed
             for i, turn in enumerate(turns):
                 if turn.fresh:
-                    threads = [0] * len(replies)
+                    thread = long = 0
                 opens, added = i == 0 or turn.fresh, 0
                 if opens:
                     turn = replace(turn, context={**turn.context, **contexts.get(agent, {})})
                     added += sum(_tokens(message["content"]) for message in prompts.opening(turn.context))
                     if tools := prompts.tools(turn.reply.tools, turn.context):
                         added += _tokens(json.dumps(tools))
-                key = (id(prompts), agent, i)
+                retries = turn.parse_retries if turn.reply.ability is None else 0
+                key, variables = (id(prompts), agent, i), {**turn.context, **turn.observation}
                 if opens or key not in length.later:
-                    variables = {**turn.context, **turn.observation}
-                    length.later[key] = _tokens(prompts.render(turn.name, variables) + prompts.beginning(variables))
-                added += length.later[key]
-                scored, count = likelihoods_of(turn.reply), count + 1
-                for which, reply in enumerate(replies):
-                    # Idle agents send nothing; a model's agent reads about as much as it writes.
-                    threads[which] += added + (reply if i and not turn.fresh else 0)
-                    totals[which] += threads[which] if scored is None else _scored(scored, threads[which])
-                    threads[which] += reply if scored is None else 1
-        return [total / count if count else 0.0 for total in totals]
+                    own = _tokens(prompts.render(turn.name, variables) + prompts.beginning(variables))
+                    length.later[key] = own, _retry(prompts, turn.reply, variables, longest) if retries else 0
+                asked, again = length.later[key]
+                scored = likelihoods_of(turn.reply)
+                # Idle agents send nothing; a model's agent reads about as much as it writes.
+                reads = i and not turn.fresh
+                thread += added + asked + (reply if reads else 0)
+                long += added + asked + (longest if reads else 0)
+                total += thread if scored is None else _scored(scored, thread)
+                thread += reply if scored is None else 1
+                turns_read += 1
+                for attempt in range(int(min(left, 1 + retries))):
+                    long += again if attempt else 0
+                    most += long if scored is None else _scored(scored, long)
+                    long += longest if scored is None else 1
+                    left, calls = left - 1, calls + 1
+        return total / turns_read if turns_read else 0.0, most / calls if calls else 0.0
+
+
+def _retry(prompts: PromptSet, form: Reply, variables: Mapping[str, Any], longest: int) -> int:
+    """Tokens of the message that asks again for a reply."""
+    text = "x" * CHARS_PER_TOKEN * min(longest, REPLY_TOKENS)
+    parsed = read_completion(form, Completion(text, "length", output_tokens=longest))
+    return _tokens(prompts.render("retry", {**variables, "error": parsed.error or ""}))
 
 
 def _longest(condition: Condition, case: Case) -> Drive:
@@ -234,14 +289,14 @@ def estimate(plan: Plan, models: Collection[str] | None = None) -> Estimate:
     episodes = turns = calls = replies = most_replies = tokens = most_tokens = 0
     estimator = _Estimator(plan)
     for conditions in _by_task(plan.conditions):
-        per_turn: dict[str, list[float]] = {}
+        per_turn: dict[str, tuple[float, float]] = {}
         for case, repeats in plan.cases(conditions[0]):
             for condition in conditions:
                 assigned = condition.assign_groups(case, plan.seed)
                 length = estimator.length(condition, assigned)
                 if condition.id not in per_turn:
                     # One case stands for its condition: rendering all would take as long as a run.
-                    per_turn[condition.id] = estimator.input_tokens(condition, assigned, length, (reply, longest))
+                    per_turn[condition.id] = estimator.input_tokens(condition, assigned, length, reply, longest)
                 mean, most = per_turn[condition.id]
                 again = max(0, length.calls - length.count)
                 episodes += repeats
@@ -250,8 +305,7 @@ def estimate(plan: Plan, models: Collection[str] | None = None) -> Estimate:
                 replies += repeats * length.replies
                 most_replies += repeats * (length.replies + again)
                 tokens += int(repeats * length.count * mean)
-                # Who is asked again reads the reply that was not read, and is told so in about as many words.
-                most_tokens += int(repeats * (length.count * most + again * (most + longest)))
+                most_tokens += int(repeats * length.calls * most)
     grows = any(condition.drawn is not None for condition in plan.conditions)  # the same conditions, by more episodes
     count = len(plan.conditions) if grows else plan.in_all(len(plan.conditions))
     figures = (episodes, turns, calls, tokens, replies * reply, most_tokens, most_replies * longest)

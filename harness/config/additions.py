@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from harness.api.errors import KEY, Place, SpecError, ValuePath
-from harness.config.schema import metric_name
+from harness.config.schema import SPEC, key_shape, metric_name
+from harness.plugins.parameters import Schema
 
 ADDS: Final[Mapping[str, str]] = {"metrics+": "metrics", "tables+": "tables"}
 """Keys of a spec → the lists that they add to, also where there is none. All others add only where there is a list."""
@@ -30,14 +31,23 @@ def add(
         path: where `data` is in the spec.
 
     Raises:
-        SpecError: if there is no list to add to.
+        SpecError: if there is no list to add to, or what is there is none.
     """
     for adding in [key for key in data if isinstance(key, str) and key.endswith("+") and key != "+"]:
         key = adding[:-1]
-        existing = listed((base or {}).get(key))
+        existing, place = (base or {}).get(key), places.get((*path, adding, KEY), places.get((*path, adding), here))
+        may_be_list = _may_be_list(path, key)
+        if isinstance(existing, str) and may_be_list:
+            existing = listed(existing)
         if not isinstance(existing, list) and (path or adding not in ADDS):
+            if not base and path and isinstance(path[-1], int):
+                continue  # an entry that is not there: who adds it says so
+            if existing is None and may_be_list:
+                raise SpecError(f"there is no list {key!r} to add to: write `{key}:`", place=place)
+            if may_be_list is not None or isinstance(existing, str):
+                message = f"{adding!r}: only lists may be added to, and {key!r} is no list"
+                raise SpecError(message, place=place, hint=f"Write `{key}:`.")
             continue  # a key of that name; what knows the keys says so if there is none
-        place = places.get((*path, adding, KEY), places.get((*path, adding), here))
         if key in data:
             raise SpecError(f"{key!r} replaces the list that {adding!r} adds to; give one", place=place)
         if not isinstance(existing, list):
@@ -50,10 +60,32 @@ def add(
             del places[below]
     for key, value in data.items():
         there = (base or {}).get(key)
+        if isinstance(value, dict) and there is None and _shape((*path, key)):
+            there = {}
         if not (isinstance(value, dict) and isinstance(there, dict)):
             continue
         if value.get("use", there.get("use")) == there.get("use"):  # of another plugin nothing is inherited
             add(value, there, places, here, (*path, key))
+
+
+def _shape(path: ValuePath) -> Schema:
+    """JSON Schema of what is at `path` in a spec, as far as specs say it; {} elsewhere, as in parameters."""
+    shape: Schema = key_shape(str(path[0])) if path else SPEC
+    for step in path[1:]:
+        more = shape.get("additionalProperties")
+        below = shape.get("items") if isinstance(step, int) else shape.get("properties", {}).get(step, more)
+        shape = below if isinstance(below, dict) else {}
+    return shape
+
+
+def _may_be_list(path: ValuePath, key: str) -> bool | None:
+    """Whether specs say that `key` of the mapping at `path` may be a list; None if they do not know it."""
+    if not path and key in ADDS.values():
+        return True
+    shape = _shape((*path, key))
+    if not path or key in _shape(path).get("properties", {}) or shape.get("type") == "array":
+        return any(one.get("type") == "array" for one in [shape, *shape.get("anyOf", ())]) if shape else None
+    return None
 
 
 def listed(value: Any) -> Any:

@@ -68,13 +68,12 @@ def _adds(
     """Whether `key` adds to a list of `here`, which is at `path`; then its entries are added."""
     if not key.endswith("+"):
         return False
-    from harness.config.additions import ADDS, add, listed  # what most specs do not need
+    from harness.config.additions import add, listed  # what most specs do not need
 
-    before = listed(here.get(key[:-1]))
-    if not isinstance(before, list) and (path or key not in ADDS):
-        return False
-    added, before = {key: value}, before or []
+    added, before = {key: value}, listed(here.get(key[:-1]))
     add(added, here, places, place, path)
+    if key in added:
+        return False
     if path == ("matrix",):  # a swept value may be named, or inherit from another
         fill_in(added, {key[:-1]: before}, lambda *_: place)
     here |= added

@@ -65,11 +65,17 @@ def billed(call: Completion, in_batch: bool = False) -> dict[str, float]:
 
 
 def billed_inner(used: InnerUsage) -> dict[str, float]:
-    """The same of a turn's inner calls. Where some say what they cost, the others are uncounted."""
-    if used.cost is not None:
-        return {"usd": used.cost, "uncounted": max(0, used.calls - used.failed - used.priced)}
-    tokens = {"input": used.input_tokens, "cached": used.cached_tokens, "output": used.output_tokens}
-    return {**tokens, "uncounted": used.uncounted}
+    """The same of a turn's inner calls, as if each were billed by itself."""
+    tokens = {
+        "input": used.unpriced_input_tokens,
+        "cached": used.unpriced_cached_tokens,
+        "output": used.unpriced_output_tokens,
+    }
+    if used.cost is None:  # all tokens, which older runs do not have apart
+        tokens = {"input": used.input_tokens, "cached": used.cached_tokens, "output": used.output_tokens}
+        return {**tokens, "uncounted": used.uncounted}
+    silent = used.uncounted if any(tokens.values()) else max(0, used.calls - used.failed - used.priced)
+    return {"usd": used.cost, **tokens, "uncounted": silent}
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from harness.api.errors import (
     StorageError,
 )
 from harness.api.inner_calls import NoTurnError
+from harness.engines.usage import billed
 from harness.runtime.steps import Recorded
 from harness.storage import PASSING, UNFINISHED, Line, completion_of
 from harness.storage.inner_calls import DROPPED, InnerCall, InnerWriter, dropped_line
@@ -400,15 +401,18 @@ class InnerTurn:
         self._paid(answer)
 
     def _paid(self, answer: Completion) -> None:
-        silent = answer.cost is None and None in (answer.input_tokens, answer.output_tokens)
-        cost = self.usage.cost if answer.cost is None else (self.usage.cost or 0.0) + answer.cost
+        bill, cost = billed(answer), self.usage.cost
+        cost = cost if answer.cost is None else (cost or 0.0) + answer.cost
         self.usage = replace(
             self.usage,
             input_tokens=self.usage.input_tokens + (answer.input_tokens or 0),
             output_tokens=self.usage.output_tokens + (answer.output_tokens or 0),
             cached_tokens=self.usage.cached_tokens + (answer.cached_tokens or 0),
             cost=cost,
-            uncounted=self.usage.uncounted + silent,
+            unpriced_input_tokens=self.usage.unpriced_input_tokens + int(bill.get("input", 0)),
+            unpriced_output_tokens=self.usage.unpriced_output_tokens + int(bill.get("output", 0)),
+            unpriced_cached_tokens=self.usage.unpriced_cached_tokens + int(bill.get("cached", 0)),
+            uncounted=self.usage.uncounted + int(bill.get("uncounted", 0)),
         )
 
     async def close(self) -> None:

@@ -13,7 +13,7 @@ from harness.tables import stats
 
 from .axis import Axis, Key, meets
 from .entry import Means
-from .notes import notes
+from .notes import bound_notes, notes
 from .scores import (
     EpisodeScore,
     aggregate,
@@ -77,6 +77,7 @@ def build(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str
             more, about = key.more_rows(table, own, [(slot.key, slot.metric) for slot in slots], metrics)
         rows_filled += more
         last_notes += [*key.notes(table, selected), *about]
+    last_notes += bound_notes(rows_filled)
     if table.hide_empty:
         filled = [i for i in range(len(slots)) if any(row.cells[i].value is not None for row in rows_filled)]
         slots = [slots[i] for i in filled]

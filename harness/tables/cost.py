@@ -147,10 +147,10 @@ def usd_of_episodes(scores: Iterable[EpisodeScore], prices: Prices) -> list[Usd 
 
 
 def usd_an_episode(scores: Iterable[EpisodeScore], prices: Prices) -> Usd | None:
-    """The mean over the episodes of whose cost something is known; a lower bound if that is a part of some of them."""
-    known = [amount for amount in usd_of_episodes(scores, prices) if amount is not None]
-    mean = total(known)
-    return mean and Usd(mean.value / len(known), mean.whole)
+    """The mean over the episodes in which models answered: a lower bound where a part of what they cost is unknown."""
+    amounts = usd_of_episodes(scores, prices)
+    paid = total(amounts)
+    return paid and Usd(paid.value / len(amounts), paid.whole)
 
 
 def _counted(score: EpisodeScore) -> bool:
@@ -182,7 +182,8 @@ def whole_cost(prices: Prices, scores: Sequence[EpisodeScore], failed: int) -> C
     """USD of all calls of the episodes, failed ones too: they were paid for."""
     amounts = usd_of_episodes(scores, prices)
     paid, known = total(amounts), sum(amount is not None for amount in amounts)
-    missing = max(0, len(scores) - failed - known)
+    played = [score for score in scores if not score.failed]
+    missing = len(played) - sum(amount is not None for amount in usd_of_episodes(played, prices))
     return usd_cell(paid, known, failed=failed, missing=missing)
 
 
@@ -197,13 +198,9 @@ def spending_notes(scores: Iterable[EpisodeScore], prices: Prices) -> Iterable[s
             f"No USD without a price, and there is none for {', '.join(unpriced)}: give it in the spec's `prices:` or "
             "in your `prices.yaml`."
         )
-    partly = False
     for model, own in counts.items():
         if count := own.get("uncounted"):
-            partly = True
             yield f"{model}: {count:,.0f} replies do not say how many tokens they took, so what they cost is unknown."
-    if partly or unpriced:
-        yield "≥: at least; what is unknown is not in the sum."
 
 
 def spent_by_model(scores: Iterable[EpisodeScore]) -> dict[str, dict[str, float]]:

@@ -13,7 +13,7 @@ from harness.plugins.manifests import offers
 from .scores import NOT_RUN, EpisodeScore, by_condition, cluster_of, numbers, records
 from .spec import TableSpec
 from .stats import IntervalMethod
-from .table import SIMULATED, Cell, ErrorKind, Table, error_of, text
+from .table import SIMULATED, Cell, ErrorKind, Row, Table, error_of, text
 
 _ERRORS: Final[dict[ErrorKind, str]] = {
     "sem": "standard error",
@@ -261,3 +261,9 @@ def _where(scores: Iterable[EpisodeScore]) -> str:
     counts = Counter(score.condition for score in scores)
     listed = [f"{condition} ({count})" for condition, count in list(counts.items())[:3]]
     return ", ".join(listed) + (f", and in {len(counts) - 3} more" if len(counts) > 3 else "")
+
+
+def bound_notes(rows: Iterable[Row]) -> Iterable[str]:
+    """What the sign of a lower bound means, where a cell has it."""
+    if any(cell.beyond == "least" for row in rows for cell in row.cells):
+        yield "≥: at least; what is unknown is not in the sum."

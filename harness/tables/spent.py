@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from .cost import Prices, spending_notes, spent_by_model, usd_cell, usd_digits, usd_of
+from .notes import bound_notes
 from .scores import EpisodeScore
 from .spec import TableSpec
 from .table import Cell, Column, Row, Table
@@ -46,7 +47,7 @@ def table(scores: Sequence[EpisodeScore], prices: Prices) -> Table | None:
     least = [min((pair[i] for pair in sums if pair[i]), default=1.0) for i in (0, 1)]
     columns = [Column({"statistic": kind}, (_NAMES.get(kind, kind),), kind) for kind in (*kinds, *paid)]
     digits = dict.fromkeys(kinds, 0) | dict(zip(paid, map(usd_digits, least), strict=False))
-    notes = tuple(spending_notes(scores, prices)) if known else ()
+    notes = (*spending_notes(scores, prices), *bound_notes(rows)) if known else ()
     title = TITLE if known else TITLE_UNPRICED
     return Table(title, ("model",), ("statistic",), tuple(columns), tuple(rows), ("Model",), digits=digits, notes=notes)
 

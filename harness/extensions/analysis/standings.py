@@ -398,7 +398,7 @@ def _cost_notes(rows: Sequence[Standing], prices: Prices, scores: Iterable[Episo
     priced = dict.fromkeys(name for row in rows if row.usd is not None for name in used.get(row.model, ()))
     rates = listed([f"{model} {prices[model]}" for model in priced if model in prices], "; ")
     at = f", at prices per million tokens ({rates})" if rates else ", as replies say it"
-    yield f"USD an episode: mean over the episodes that report tokens{at}."
+    yield f"USD an episode: mean over the episodes in which models answered{at}."
     if any(row.usd is not None and not row.usd.whole for row in rows):
         yield "≥: at least; replies of which neither cost nor tokens and a price are known are not in it."
     lacking = [row.model for row in rows if row.role == "model" and row.usd is None]

@@ -1,14 +1,20 @@
 """`harness plan`: what it says without playing every case is what playing every case gives."""
 
 from collections.abc import Hashable
+from pathlib import Path
 
 import pytest
 
+from harness.api import Completion, Engine, Request
 from harness.checks.estimate import estimate
 from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.engines.mock import Mock
+from harness.evaluation.stages import execute
+from harness.runtime.options import Options
 from harness.runtime.steps import drive
+from harness.tables.cost import Price, usd_of_episodes
+from tests.helpers.commands import invoke
 
 PROJECT = builtin()
 SMALL = {
@@ -72,3 +78,67 @@ def test_discussions_are_counted_with_their_ballots(decision: str, personas: str
     assert estimate(plan).calls == 3 * len(plan.conditions) * (
         5 + 2 * 5 + DECISIONS[decision] + (personas == "experts")
     )
+
+
+class Rambler(Engine):
+    """Writes as much as it may, and nothing that can be read; four characters are a token."""
+
+    model = "rambler"
+
+    async def complete(self, request: Request) -> Completion:
+        most = int(request.sampling["max_tokens"])
+        asked = sum(len(message["content"]) for message in request.thread.messages) // 4
+        return Completion("x" * 4 * most, "length", input_tokens=asked, output_tokens=most)
+
+
+@pytest.mark.parametrize("limits", [[], ["limits.calls_per_agent=3"]])
+def test_what_unread_replies_cost_lies_within_the_range(tmp_path: Path, limits: list[str]) -> None:
+    changes = [
+        "matrix.agents=[2]",
+        "matrix.problem=[checksum_xor]",
+        "protocol.max_rounds=4",
+        "protocol.parse_retries=2",
+    ]
+    loaded = spec.load("silo_camoc", PROJECT, [*changes, "generation_kwargs.max_tokens=400", *limits], limit=1)
+    plan = resolve.plan(loaded, PROJECT, Rambler())
+    figures, price = estimate(plan), Price(1.0, 2.0)
+    run = execute(plan, Options(output_path=tmp_path / "run"))
+    paid = sum(usd.value for usd in usd_of_episodes(run.scores, {"rambler": price}) if usd is not None)
+    assert figures.cost(price) < paid <= figures.most(price) * 1.001
+    assert figures.most(price) < 1.5 * paid, "an end that says something"
+
+
+def planned(tmp_path: Path, capsys: pytest.CaptureFixture[str], fields: str, prices: str) -> list[str]:
+    text = f"""extends: arithmetic
+name: asks
+models: {{small: {{use: mock, model: Small}}, asker: {{use: agent, command: cat, inner: small{fields}}}}}
+agents: {{default: asker}}
+protocol: {{parse_retries: 1}}
+matrix: {{terms: [2]}}
+prices: {prices}
+"""
+    (tmp_path / "asks.yaml").write_text(text)
+    code, out, err = invoke(capsys, "plan", "--spec", str(tmp_path / "asks.yaml"), "--limit", "3")
+    assert code == 0, err
+    return out.splitlines()
+
+
+def test_a_plan_does_not_bound_calls_of_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = planned(tmp_path, capsys, "", "{Small: {input: 1000, output: 0}}")
+    assert "inner calls     the seats of asker ask Small as often as they like in 3 turns" in lines
+    assert "cost            not known for the seats of asker: they ask Small as often as they like" in lines
+    assert not any("at most" in line for line in lines if "calls" in line)
+    lines = planned(tmp_path, capsys, "", "{other: {input: 1000, output: 0}}")
+    assert "cost            not known for the seats of asker: no price for Small" in lines
+
+
+def test_a_limit_of_calls_bounds_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cost = []
+    for calls in (1, 10):
+        limit = f", inner_limits: {{turn: {{calls: {calls}}}}}"
+        lines = planned(tmp_path, capsys, limit, "{Small: {input: 1000, output: 0}}")
+        assert f"inner calls     the seats of asker ask Small at most {3 * calls} times" in lines
+        line = next(line for line in lines if line.startswith("cost"))
+        assert f"for the seats of asker, with {calls} calls of Small a turn (" in line
+        cost.append(float(line.split("$")[1].split()[0]))
+    assert cost[1] == pytest.approx(10 * cost[0], rel=0.05)

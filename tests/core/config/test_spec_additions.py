@@ -80,7 +80,7 @@ def test_additions_add_up_over_several_specs(tmp_path: Path) -> None:
         ({"metrics+": [7]}, "must be text or a mapping"),
         ({"tables+": ["x"]}, "must be a mapping"),
         ({"metrics+": {"name": "x"}}, "'use'"),
-        ({"headline+": {}}, "unknown key 'headline+'"),
+        ({"headline+": {}}, "only lists may be added to, and 'headline' is no list"),
     ],
 )
 def test_mistakes_are_explained(keys: dict[str, Any], message: str) -> None:
@@ -157,3 +157,34 @@ def test_what_is_no_inherited_list_cannot_be_added_to(tmp_path: Path) -> None:
         resolve.plan(extended(protocol={"rounds+": [3]}), BUILTIN)
     with pytest.raises(SpecError, match=r"digits\+"):
         spec.load("dpbench_quick", BUILTIN, ["tables.0.digits+=1"])
+
+
+@pytest.mark.parametrize("key", ["description", "prompts", "task", "headline"])
+def test_only_lists_can_be_added_to(tmp_path: Path, key: str) -> None:
+    (tmp_path / "s.yaml").write_text(f"extends: agentsnet_quick\nname: s\n{key}+: more\n")
+    problem = f"'{key}\\+': only lists may be added to, and '{key}' is no list"
+    with pytest.raises(SpecError, match=rf"s\.yaml:3:1: {problem}"):
+        spec.load(str(tmp_path / "s.yaml"), BUILTIN)
+    with pytest.raises(SpecError, match=rf"--set {key}\+=x: {problem}"):
+        spec.load("agentsnet_quick", BUILTIN, [f"{key}+=x"])
+
+
+@pytest.mark.parametrize("base", ["agentsnet_quick", "bare"])
+@pytest.mark.parametrize(("key", "below"), [("headline", "also_show"), ("matrix", "speed")])
+def test_a_list_that_is_not_there_cannot_be_added_to(tmp_path: Path, base: str, key: str, below: str) -> None:
+    (tmp_path / "bare.yaml").write_text("name: bare\ntask: arithmetic\nprotocol: single\n")
+    where = base if base != "bare" else tmp_path / "bare.yaml"
+    (tmp_path / "s.yaml").write_text(f"extends: {where}\nname: s\n{key}: {{{below}+: [calls]}}\n")
+    with pytest.raises(SpecError, match=rf"s\.yaml:3:.*: there is no list '{below}' to add to: write `{below}:`"):
+        spec.load(str(tmp_path / "s.yaml"), BUILTIN)
+    with pytest.raises(SpecError, match=rf"--set .*: there is no list '{below}' to add to: write `{below}:`"):
+        spec.load(str(where), BUILTIN, [f"{key}.{below}+=[calls]"])
+
+
+def test_names_may_end_in_a_plus() -> None:
+    loaded = extended(
+        models={"command-r": "mock", "command-r+": "mock"}, prices={"command-r+": {"input": 1, "output": 2}}
+    )
+    assert [*loaded.get("models")] == ["command-r", "command-r+"] and [*loaded.get("prices")] == ["command-r+"]
+    more = spec.load("arithmetic", BUILTIN, ["prices.c={input: 1, output: 1}", "prices.c+={input: 2, output: 2}"])
+    assert [*more.get("prices")] == ["c", "c+"]

@@ -93,10 +93,9 @@ async def twice(ask: Ask, request: Request) -> str:
 def test_calls_are_counted_apart_and_recorded(tmp_path: Path) -> None:
     run = play(tmp_path / "run", twice, said)
     moves = lines(tmp_path / "run", "move")
-    assert moves and all(
-        move["inner"] | {"seconds": 0} == {"calls": 4, "input_tokens": 40, "output_tokens": 8, "seconds": 0}
-        for move in moves
-    )
+    unpriced = {"unpriced_input_tokens": 40, "unpriced_output_tokens": 8}
+    used = {"calls": 4, "input_tokens": 40, "output_tokens": 8, **unpriced, "seconds": 0}
+    assert moves and all(move["inner"] | {"seconds": 0} == used for move in moves)
     assert all(move["calls"][0]["input_tokens"] == 40 and "cost" not in move["calls"][0] for move in moves)
     index = InnerCallIndex([tmp_path / "run" / storage.JOURNAL])
     for episode in index.episodes():

@@ -109,6 +109,42 @@ def test_a_call_without_tokens_makes_the_cost_a_lower_bound(tmp_path: Path) -> N
     assert "≥ 0.18" in shown and "≥ 0.06" in shown and "3 replies do not say" in shown
 
 
+async def one(ask: Ask, request: Request) -> str:
+    await ask("one")
+    return "42"
+
+
+@pytest.mark.parametrize("again", ["use_cache", "reuse"])
+def test_replies_from_a_cache_cost_what_their_calls_did(tmp_path: Path, again: str) -> None:
+    def paid(request: Request) -> Completion:
+        return Completion("x", input_tokens=10, output_tokens=2, cost=0.5)
+
+    cache = {"use_cache": tmp_path / "cache"} if again == "use_cache" else {}
+    first = played(tmp_path / "first", one, paid, **cache)
+    second = played(tmp_path / "second", one, paid, **(cache or {"reuse": first.folder}))
+    assert table(second, "Cost")["usd"] == table(first, "Cost")["usd"] == pytest.approx(1.5)
+    assert table(second, "Cost")["replies"] == 3 and next(second.turns())["inner_calls"] is None
+    assert sum(row["cost"] for row in second.episodes()) == pytest.approx(1.5)
+
+
+def test_replies_from_a_cache_are_billed_at_the_price_of_the_inner_model(tmp_path: Path) -> None:
+    first = played(tmp_path / "first", one, said, PRICED, use_cache=tmp_path / "cache")
+    second = played(tmp_path / "second", one, said, PRICED, use_cache=tmp_path / "cache")
+    assert table(second, "Cost")["usd"] == table(first, "Cost")["usd"] == pytest.approx(3 * 0.03)
+
+
+def test_tables_and_budgets_agree_where_some_answers_say_what_they_cost(tmp_path: Path) -> None:
+    def partly(request: Request) -> Completion:
+        own = 0.5 if request.thread.messages[-1]["content"] == "two" else None
+        return Completion("x", input_tokens=10, output_tokens=2, cost=own)
+
+    run = played(tmp_path / "run", thrice, partly, PRICED, max_cost=100.0)
+    shown = next(render(one, "markdown") for one in run.tables if one.title == "Cost")
+    assert table(run, "Cost")["usd"] == pytest.approx(3 * (0.5 + 2 * 0.03))
+    assert "≥" not in shown and "do not say" not in shown
+    assert sum(row["cost"] for row in run.inner_calls()) == pytest.approx(3 * 0.56)
+
+
 def test_what_some_answers_cost_is_no_whole() -> None:
     mixed = InnerUsage(calls=4, failed=1, input_tokens=9, output_tokens=9, cost=0.5, priced=2)
     assert usd_of(billed_inner(mixed), Price(1, 1)) == Usd(0.5, whole=False)

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from harness.engines.mock import Mock
 from harness.engines.usage import billed
 from harness.report import render
 from harness.runtime.runner import BudgetReachedError
-from harness.tables import EpisodeScore, Table
-from harness.tables.cost import Price, Usd, usd_an_episode, usd_of
+from harness.tables import EpisodeScore, Table, TableSpec, build
+from harness.tables.cost import Price, Usd, priced, usd_an_episode, usd_of, whole_cost
 from harness.tables.spent import table
 from tests.helpers.commands import invoke
 
@@ -78,6 +79,31 @@ def test_a_part_of_a_cost_is_a_lower_bound_and_looks_like_one() -> None:
     assert (line["value"], line["beyond"]) == (1.0, "least")
     whole = table([score(0, m={"input": 1_000_000})], PRICES)
     assert whole is not None and "≥" not in render(whole, "markdown") and "≥" not in " ".join(whole.notes)
+
+
+def test_the_sign_of_a_bound_is_explained_only_where_it_stands() -> None:
+    found = table([score(0, m={"input": 1_000_000}), score(1, silent={"uncounted": 1})], PRICES)
+    assert found is not None and "≥" not in render(found, "markdown") and not any("≥" in note for note in found.notes)
+    entry = {"title": "T", "rows": "backend", "metrics": ["paid"], "cost": {"paid": "all"}}
+    scores = [replace(one, labels={"backend": "p", "model": "m"}) for one in (score(0, m={"input": 9}), score(1))]
+    unknown = replace(score(1, m={"uncounted": 1}), labels={"backend": "q", "model": "m"})
+    apart = build(priced(TableSpec.parse(entry), PRICES), [*scores, unknown], {})
+    assert "≥" not in " ".join(apart.notes)
+    together = build(priced(TableSpec.parse({**entry, "rows": "model"}), PRICES), [*scores, unknown], {})
+    assert sum("≥" in note for note in together.notes) == 1
+
+
+def test_failed_episodes_with_a_cost_hide_no_missing_one() -> None:
+    known = [score(i, m={"input": 1_000_000}) for i in range(6)]
+    unknown = [score(i, m={"uncounted": 1}) for i in range(6, 8)]
+    failed = [replace(score(i, m={"input": 1_000_000}), error="no") for i in range(8, 10)]
+    cell = whole_cost(PRICES, [*known, *unknown, *failed], len(failed))
+    assert (cell.value, cell.beyond, cell.n, cell.failed, cell.missing) == (8.0, "least", 8, 2, 2)
+
+
+def test_a_mean_over_episodes_of_unknown_cost_is_a_lower_bound() -> None:
+    scores = [score(0, m={"input": 1_000_000}), score(1, m={"uncounted": 1})]
+    assert usd_an_episode(scores, PRICES) == Usd(0.5, whole=False)
 
 
 REPLIES = st.lists(
