@@ -157,7 +157,7 @@ def test_a_failure_that_the_program_took_stays_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["use_cache", "reuse"])
 def test_a_cache_gives_the_answers_of_the_model_and_not_the_agents(tmp_path: Path, how: str) -> None:
     asked: list[int] = []
-    more = {"use_cache": tmp_path / "cache"} if how == "use_cache" else {}
+    more: dict[str, Any] = {"use_cache": tmp_path / "cache"} if how == "use_cache" else {}
     first = played(tmp_path / "run", Programs(program=five, inner=by_seed(asked)), **more)
     asked.clear()
     more = more or {"reuse": tmp_path / "run"}
