@@ -392,9 +392,14 @@ class _Resolver:
     def _label(self, conditions: tuple[Condition, ...], engines: Sequence[Engine]) -> str:
         labels = {group.ground_truth_label for c in conditions for group in c.groups if group.ground_truth_label}
         simulated = [labels.pop() if len(labels) == 1 else SIMULATED_NAME] if labels else []
-        if self.model is not None:
-            return " + ".join([short_name(self.model.model), *simulated])
         pools = [models for key in keys_of(self.spec) if (models := key.models()) is not None]
+        if self.model is not None:
+            groups = [group for condition in conditions for group in condition.groups]
+            seats = any(group.policy is None and group.model in (None, "model") for group in groups)
+            others = [engine for engine in engines if engine is not self.model]
+            if seats or not others or any("model" in models for models in pools):
+                return " + ".join([short_name(self.model.model), *simulated])
+            engines = others  # it only answers what their programs ask
         seated = all("model" in models for models in pools)
         seated &= any(group.policy is not None for condition in conditions for group in condition.groups)
         policies = [v.data["baseline"] for v in self.spec.variants() if seated and v.data.get("baseline")]

@@ -84,6 +84,21 @@ def connect(run: Episodes) -> Callable[[], Awaitable[None]]:
     return close
 
 
+class CallRequest(Request):
+    """A call, as any request, that knows whether an engine has it: `is_under_way`; until then it waits at a gate."""
+
+    is_under_way = False
+
+    @property
+    def key(self) -> list[Any]:
+        return [self.sampling, self.constraint, self.seed]
+
+    def send(self, engine: Engine) -> Awaitable[Completion]:
+        if not isinstance(engine, Wrapper):
+            object.__setattr__(self, "is_under_way", True)
+        return super().send(engine)
+
+
 class InnerCalls:
     """The door of one engine to its inner engine.
 
@@ -145,7 +160,7 @@ class InnerCalls:
             raise EngineFatalError(f"inner_limits: cost cannot be kept: {self.engine.model} has no price. {remedy}")
         return amount.value
 
-    def request(self, turn: InnerTurn, ask: InnerRequest, occurrence: int, seed: int) -> Request:
+    def request(self, turn: InnerTurn, ask: InnerRequest, occurrence: int, seed: int) -> CallRequest:
         """What the inner engine is asked. Raises `RefusedError` for what it cannot do."""
         tools = tuple(ask.tools)
         if isinstance(ask.tool_choice, Mapping):
@@ -167,7 +182,7 @@ class InnerCalls:
         sampling["max_tokens"] = min(int(sampling.get("max_tokens", self.most)), self.most)
         thread = turn.seat.thread(turn.age, ask)
         request_id = f"{turn.id}/{ask.digest[:12]}-{occurrence}"
-        return Request(request_id, thread, sampling, seed, ask.constraint, tools=tools)
+        return CallRequest(request_id, thread, sampling, seed, ask.constraint, tools=tools)
 
 
 class InnerTurns(Wrapper):

@@ -6,21 +6,14 @@ Next: `harness.runtime.inner_calls`, which asks the inner engine.
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from harness.api import (
-    Completion,
-    InnerRequest,
-    InnerUsage,
-    Request,
-    Thread,
-    TurnId,
-    derive_seed,
-)
+from harness.api import Completion, InnerRequest, InnerUsage, Request, Thread, TurnId, derive_seed
 from harness.api.errors import (
     BudgetSpentError,
     ContextLengthError,
@@ -37,10 +30,10 @@ from harness.api.inner_calls import NoTurnError
 from harness.engines.usage import billed
 from harness.runtime.steps import Recorded
 from harness.storage import PASSING, UNFINISHED, Line, completion_of
-from harness.storage.inner_calls import DROPPED, InnerCall, InnerWriter, dropped_line
+from harness.storage.inner_calls import DROPPED, InnerCall, InnerWriter, RecordedAttempt, dropped_line, in_order
 
 if TYPE_CHECKING:
-    from harness.runtime.inner_calls import InnerCalls
+    from harness.runtime.inner_calls import CallRequest, InnerCalls
 
 _THREADS = 8
 """Conversations of a seat that are kept, for calls that go on with them."""
@@ -60,14 +53,14 @@ class OpenSeats:
             if move.inner_calls is not None:
                 open_turn = move.error_kind == UNFINISHED
                 self.moves.setdefault(agent, {})[index] = move.inner_calls, open_turn
-        self.lines: dict[str, dict[tuple[int, int], list[Line]]] = {}
-        for line in lines:
-            attempts = self.lines.setdefault(line["s"], {})
-            own = attempts.setdefault((line["i"], line["r"]), [])
+        self.attempts: dict[str, dict[tuple[int, int], RecordedAttempt]] = {}
+        for line in in_order(lines):
+            attempts = self.attempts.setdefault(line["s"], {})
+            own = attempts.setdefault((line["i"], line["r"]), RecordedAttempt())
             if line["k"] == DROPPED:
-                own[:] = [one for one in own if one["n"] not in line["n"]]
+                own.drop(line["n"])
             else:
-                own.append(line)
+                own.add(line)
 
 
 class InnerSeat:
@@ -75,16 +68,27 @@ class InnerSeat:
 
     def __init__(self, door: InnerCalls, episode: str, agent: str, own: OpenSeats) -> None:
         self.door, self.name, self.episode, self.agent = door, door.engine.model, episode, agent
-        self.replaying: tuple[int, int] | None = None
+        self.seed = 0  # its player's, from which a turn's derives, by its index and the attempt
+        self.replaying = None
         self.turn: InnerTurn | None = None
         self.usages = {index: usage for index, (usage, _) in own.moves.get(agent, {}).items()}
-        self.lines: dict[tuple[int, int], list[Line]] = own.lines.get(agent, {})
+        self.whole = functools.reduce(added, self.usages.values(), InnerUsage())  # of all turns
+        self.attempts: dict[tuple[int, int], RecordedAttempt] = own.attempts.get(agent, {})
         self.writer = InnerWriter(door.name)
         self.is_over = False
-        self._replay: tuple[tuple[int, int] | None, dict[str, deque[Line]]] = None, {}
         self._threads: deque[Thread] = deque(maxlen=_THREADS)  # those that no call is under way of
         self._opened = asyncio.Event()
         self._then: list[Callable[[], None]] = []
+
+    @property
+    def replaying(self) -> tuple[int, int] | None:
+        """As of `SeatCalls`."""
+        return self._replaying
+
+    @replaying.setter
+    def replaying(self, turn: tuple[int, int] | None) -> None:
+        self._replaying = turn
+        self._occurrences = Counter[str]()  # of the calls of that turn
 
     def when_over(self, then: Callable[[], None]) -> None:
         """Call `then` once the episode is over."""
@@ -103,7 +107,7 @@ class InnerSeat:
 
     async def complete(self, ask: InnerRequest) -> Completion:
         """As `SeatCalls.complete`."""
-        if self.replaying is not None and (line := self._replayed(ask.digest)) is not None:
+        if (replayed := self._replaying) is not None and (line := self._replayed(replayed, ask.digest)) is not None:
             return _answer(line)
         while (turn := self.turn) is None and self.door.outer.waits_for_turn and not self.is_over:
             self._opened.clear()
@@ -112,18 +116,14 @@ class InnerSeat:
             raise NoTurnError(f"{self.agent} has no turn now" if not self.is_over else "the episode is over")
         return await turn.complete(ask)
 
-    def _replayed(self, digest: str) -> Line | None:
+    def _replayed(self, turn: tuple[int, int], digest: str) -> Line | None:
         """The record of an earlier turn's call."""
-        at, unused = self._replay
-        if at != self.replaying:
-            assert self.replaying is not None
-            unused = _by_digest(self.lines.get(self.replaying, ()))
-            self._replay = self.replaying, unused
-        queue = unused.get(digest)
-        if queue:
-            return queue.popleft()
-        index = self.replaying[0] if self.replaying is not None else -1
-        if (usage := self.usages.get(index)) is not None and usage.refused:
+        occurrence = self._occurrences[digest]
+        self._occurrences[digest] += 1
+        seed = derive_seed(derive_seed(self.seed, *turn), digest, occurrence)
+        if (own := self.attempts.get(turn)) is not None and (line := own.by_seed.get(seed)) is not None:
+            return line
+        if (usage := self.usages.get(turn[0])) is not None and usage.refused:
             raise LimitReachedError("a limit allowed no further call in this turn")
         return None
 
@@ -159,6 +159,7 @@ class InnerSeat:
             LimitReachedError, InnerCallError: there is no reply, after a call that a limit refused, or that failed.
         ContextLengthError, RefusedError: there is none, after a call that the inner engine refused so.
         """
+        self.replaying = None  # a program that was given up may have been in an earlier turn
         turn = self.turn = InnerTurn(self, request)
         self._opened.set()
         replying: asyncio.Future[Completion] = asyncio.ensure_future(reply)
@@ -199,6 +200,7 @@ class InnerSeat:
         now = replace(turn.usage, seconds=round(turn.seconds, 3), limited=limited)
         earlier = self.usages.get(turn.id.index)
         self.usages[turn.id.index] = now if earlier is None else added(earlier, now)
+        self.whole = added(self.whole, now)
 
     def limit(self, turn: InnerTurn) -> str | None:
         """The limit that allows no further call, in words. Raises `EngineFatalError` for one that cannot be kept."""
@@ -212,10 +214,7 @@ class InnerSeat:
             return why
         if "seat" not in limits:
             return None
-        for index, usage in self.usages.items():
-            if index != turn.id.index:
-                whole = added(usage, whole)
-        return self._reached(limits["seat"], whole, "seat")
+        return self._reached(limits["seat"], added(self.whole, own), "seat")
 
     def _reached(self, limits: Mapping[str, float], usage: InnerUsage, what: str) -> str | None:
         used: dict[str, float] = {
@@ -247,13 +246,6 @@ def added(one: InnerUsage, other: InnerUsage) -> InnerUsage:
     return InnerUsage(**sums, cost=sum(costs) if costs else None, seconds=seconds, limited=one.limited or other.limited)
 
 
-def _by_digest(lines: Iterable[Line]) -> dict[str, deque[Line]]:
-    queues: dict[str, deque[Line]] = {}
-    for line in sorted(lines, key=lambda line: int(line["n"])):
-        queues.setdefault(line["digest"], deque()).append(line)
-    return queues
-
-
 def _answer(line: Line) -> Completion:
     """What a recorded call gave. Raises what it raised."""
     if "call" in line:
@@ -273,14 +265,13 @@ class InnerTurn:
         self.answers: list[Completion] = []
         self.refused_by: str | None = None
         self.failed_last: EngineError | None = None
-        self._tasks: set[asyncio.Task[Completion]] = set()
+        self._tasks: dict[asyncio.Task[Completion], CallRequest | None] = {}
         self._occurrences: Counter[str] = Counter()
-        recorded = seat.lines.setdefault((self.id.index, self.id.attempt), [])
+        self._recorded = seat.attempts.setdefault((self.id.index, self.id.attempt), RecordedAttempt())
         # A failure may have been that of an outage, which is over now.
-        kept = [line for line in recorded if line.get("error_kind") not in PASSING]
-        self._unused = _by_digest(kept)
-        self._next = 1 + max((line["n"] for line in recorded), default=-1)
-        self._start = 1 + max((line.get("try", 0) for line in recorded), default=-1)
+        known = self._recorded.by_seed.items()
+        self._unused = {seed: line for seed, line in known if line.get("error_kind") not in PASSING}
+        self._start = self._recorded.starts
         self._began = time.monotonic()
         self._closed_after: float | None = None
 
@@ -309,10 +300,10 @@ class InnerTurn:
         """Answer a call: from the record, else by the inner engine."""
         occurrence = self._occurrences[ask.digest]
         self._occurrences[ask.digest] += 1
-        if queue := self._unused.get(ask.digest):
-            line = queue.popleft()
+        seed = derive_seed(self.seed, ask.digest, occurrence)
+        if (line := self._unused.pop(seed, None)) is not None:
             await asyncio.sleep(0)  # it never waits; let others, and Ctrl-C, in
-            return self._recorded(line)
+            return self._again(line)
         try:
             limit = self.seat.limit(self)
         except EngineFatalError as stop:
@@ -323,16 +314,20 @@ class InnerTurn:
             self.usage = replace(self.usage, refused=self.usage.refused + 1)
             raise LimitReachedError(limit)
         self.usage = replace(self.usage, calls=self.usage.calls + 1)
-        number, self._next = self._next, self._next + 1
+        number, self._recorded.next = self._recorded.next, self._recorded.next + 1
         # In a task of its own: a program that goes away does not take an answer with it that is paid for.
-        task = asyncio.create_task(self._ask(ask, number, occurrence))
-        for tasks in (self._tasks, self.door.tasks):
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
+        task = asyncio.create_task(self._ask(ask, number, occurrence, seed))
+        self.door.tasks.add(task)
+        self._tasks[task] = None
+        task.add_done_callback(self._forget)
         task.add_done_callback(_seen)
         return await asyncio.shield(task)
 
-    def _recorded(self, line: Line) -> Completion:
+    def _forget(self, task: asyncio.Task[Completion]) -> None:
+        del self._tasks[task]
+        self.door.tasks.discard(task)
+
+    def _again(self, line: Line) -> Completion:
         self.usage = replace(self.usage, calls=self.usage.calls + 1)
         try:
             answer = _answer(line)
@@ -342,25 +337,34 @@ class InnerTurn:
         self._answered(answer)
         return answer
 
-    async def _ask(self, ask: InnerRequest, number: int, occurrence: int) -> Completion:
-        seed = derive_seed(self.seed, ask.digest, occurrence)
+    async def _ask(self, ask: InnerRequest, number: int, occurrence: int, seed: int) -> Completion:
         answer = error = None
         try:
+            if self._closed_after is not None:
+                raise self._withdrawn()
             request = self.door.request(self, ask, occurrence, seed)
+            task = asyncio.current_task()
+            assert task is not None
+            self._tasks[task] = request
             try:
                 answer = await request.send(self.door.inner)
+            except asyncio.CancelledError:
+                if self._closed_after is None or request.is_under_way:
+                    raise
+                raise self._withdrawn() from None
             finally:
                 self.seat.rest(request.thread)
         except _STOPS as stop:
             self._stop(stop)
+            raise
+        except NoTurnError:
             raise
         except EngineError as failure:
             error = failure
         line = self.seat.writer.line(self.id, number, self._start, ask, seed, answer)
         if error is not None:
             line |= {"error": str(error), "error_kind": error.kind}
-        kept = {name: value for name, value in line.items() if name != "ask"}
-        self.seat.lines[self.id.index, self.id.attempt].append(kept)
+        self._recorded.add({name: value for name, value in line.items() if name != "ask"})
         try:
             await self.door.write(line, self.door.name if error is None else None)
         except StorageError as stop:
@@ -380,6 +384,11 @@ class InnerTurn:
         assert answer is not None
         self._answered(answer)
         return answer
+
+    def _withdrawn(self) -> NoTurnError:
+        """A call that was never asked does not count."""
+        self.usage = replace(self.usage, calls=self.usage.calls - 1)
+        return NoTurnError(f"{self.id.agent} has no turn any more")
 
     def _stop(self, error: BaseException) -> None:
         """The run ends, and with it the reply."""
@@ -416,8 +425,11 @@ class InnerTurn:
         )
 
     async def close(self) -> None:
-        """Wait for what is under way, which is paid for."""
+        """Wait for what is under way, which is paid for; what waits for its turn at the engine is not asked."""
         self._closed_after = time.monotonic() - self._began
+        for task, request in self._tasks.items():
+            if request is not None and not request.is_under_way:
+                task.cancel()
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -428,13 +440,11 @@ class InnerTurn:
 
     async def drop(self) -> None:
         """Note what the program did not ask again."""
-        left = [line for queue in self._unused.values() for line in queue]
-        if left:
+        if left := list(self._unused.values()):
             numbers = {line["n"] for line in left}
             for line in left:
                 if "call" in line:
                     self._paid(completion_of(line["call"]))
             self.usage = replace(self.usage, dropped=len(numbers))
-            own = self.seat.lines[self.id.index, self.id.attempt]
-            own[:] = [line for line in own if line["n"] not in numbers]
+            self._recorded.drop(numbers)
             await self.door.write(dropped_line(self.id, numbers), None)

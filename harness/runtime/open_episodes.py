@@ -265,6 +265,8 @@ class Episodes:
         self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known, adapts=adapts)
         gate.rate = self.options.pace
         gated: Wrapper = gate
+        if name in self.inner:  # its inner engine's answers are kept; without a program, a turn would have no calls
+            return gated
         if self.recorded is not None:
             from harness.engines.recorded_calls import Recorded
 
@@ -348,7 +350,8 @@ class Episodes:
                         if isinstance(player, ModelPlayer):
                             player.on_ask = functools.partial(self.turn_shares.begin, seat.model, episode.id, agent)
                             if (inner := self.inner.get(seat.model)) is not None:
-                                player.inner_usage = inner.seat(episode.id, agent).usage
+                                calls = inner.seat(episode.id, agent)
+                                player.inner_usage, calls.seed = calls.usage, player.seed
                             elif (recorded := self.inner_usage.get(seat.model)) is not None:
                                 player.inner_usage = functools.partial(recorded, episode.id, agent)
                     if self.work.listeners is not None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -127,13 +127,44 @@ def dropped_line(turn: TurnId, numbers: Iterable[int]) -> Line:
     return {"k": DROPPED, "e": turn.episode, "s": turn.agent, "i": turn.index, "r": turn.attempt, "n": sorted(numbers)}
 
 
+def in_order(own: Iterable[Line]) -> list[Line]:
+    """The lines of both kinds, calls first: which of several journals is read first does not matter then."""
+    return sorted(own, key=lambda line: line["k"] == DROPPED)
+
+
+class RecordedAttempt:
+    """What is recorded of the calls in one attempt at a reply.
+
+    Attributes:
+        by_seed: seed of a call → its last line: a call that failed, and was made again after a resume, has several.
+        next: the number of the next call.
+        starts: how often the program was started for it.
+    """
+
+    def __init__(self) -> None:
+        self.by_seed: dict[int, Line] = {}
+        self.next = self.starts = 0
+
+    def add(self, line: Line) -> None:
+        """Take a line of a call."""
+        number = int(line["n"])
+        self.next, self.starts = max(self.next, number + 1), max(self.starts, line.get("try", 0) + 1)
+        earlier = self.by_seed.get(line["seed"])
+        if earlier is None or earlier["n"] < number:
+            self.by_seed[line["seed"]] = line
+
+    def drop(self, numbers: Container[int]) -> None:
+        """Forget the calls with these numbers, which the program did not make again. No other gets their numbers."""
+        self.by_seed = {seed: line for seed, line in self.by_seed.items() if line["n"] not in numbers}
+
+
 def restored(own: Iterable[Line]) -> list[InnerCall]:
     """The inner calls of an episode from its lines of both kinds, in the order of the turns.
 
     Raises `KeyError`, `TypeError` or `ValueError` for a line of a strange shape.
     """
     calls: dict[tuple[str, int, int, int], InnerCall] = {}
-    for line in own:
+    for line in in_order(own):
         place = line["s"], line["i"], line["r"]
         if line["k"] == DROPPED:
             for number in line["n"]:

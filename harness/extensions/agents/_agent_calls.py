@@ -393,11 +393,13 @@ class _Replay:
         if self._seat is None:
             yield
             return
-        self._seat.replaying = self._turns.get(answer)
+        turn = self._turns.get(answer)
+        self._seat.replaying = own = None if turn is None else (turn[0], turn[1])  # an object of this thread's own
         try:
             yield
         finally:
-            self._seat.replaying = None
+            if self._seat.replaying is own:  # else this thread was given up, and another one plays
+                self._seat.replaying = None
 
 
 def _questions(messages: list[dict[str, str]]) -> Iterator[tuple[int, str]]:

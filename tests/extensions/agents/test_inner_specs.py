@@ -67,6 +67,8 @@ def test_the_model_of_the_command_line_stands_behind_an_agent_of_the_spec(place:
         allow_code_execution=True,
     )  # fmt: skip
     assert set(run.meta["engine_args"]) == {"me", "model"} and len(place.asked) == 8
+    assert run.meta["model"] == f"{Path(sys.executable).name} (parrot)"
+    assert {score.labels["model"] for score in run.scores} == {run.meta["model"]}
     with pytest.raises(SpecError, match="inner: model: no model was given"):
         harness.evaluate(body, project=place.project, output_path=place.folder / "none")
 
