@@ -232,6 +232,18 @@ def test_no_secret_is_written_down(caplog: pytest.LogCaptureFixture) -> None:
     serve(work)
 
 
+def test_the_model_is_shown_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_SEAT_TOKEN", "a secret of its owner")
+
+    async def work(place: Place) -> None:
+        keys = [place.access.api_key, place.server.open(Scripted([]), "other").api_key, "a secret of its owner"]
+        said = [{"role": "user", "content": f"my environment: {' '.join(keys)}"}]
+        assert (await place.post("/chat/completions", {**BODY, "messages": said}))[0] == 200
+        assert place.ask.messages[0]["content"] == "my environment: … … …"
+
+    serve(work)
+
+
 def test_the_page_names_every_field_that_is_ignored_or_refused() -> None:
     page = (ROOT / "docs" / "reference" / "endpoints.md").read_text("utf-8")
     ignored, refused = page.partition("**Ignored**")[2].split("**Refused**")
