@@ -11,7 +11,7 @@ import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import anyio
 import mcp_types as types
@@ -28,6 +28,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from harness.api import Facts
 from harness.api.errors import near
+from harness.extensions.seats._standard_input import standard_input
 from harness.extensions.seats.board import OpenSeat, SeatTurn, State
 from harness.extensions.seats.listener import refuse
 from harness.extensions.seats.moves import MoveForm
@@ -132,9 +133,8 @@ class SeatServer:
 
     async def run_stdio(self, output: int) -> None:
         """Serve one client on standard input and a descriptor of standard output, until it closes the former."""
-        reads = anyio.wrap_file(os.fdopen(os.dup(0), encoding="utf-8", errors="replace"))
         writes = anyio.wrap_file(os.fdopen(os.dup(output), "w", encoding="utf-8"))
-        async with stdio_server(reads, writes) as (reading, writing):
+        async with stdio_server(cast(Any, standard_input()), writes) as (reading, writing):
             await self.server.run(reading, writing, self.options())
 
     def close(self) -> None:
@@ -172,7 +172,7 @@ class SeatServer:
         if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds >= 0:
             return _said(f"seconds={seconds!r:.80} is no number of seconds", True)
         whole = arguments.get("whole") is True
-        return _state(await self.seat.wait_for_turn(min(float(seconds), MOST_SECONDS), client, whole))
+        return _state(await self.seat.wait_for_turn(float(min(seconds, MOST_SECONDS)), client, whole))
 
     async def _resources(self, context: _Context, params: Any) -> types.ListResourcesResult:
         self._note(context)
