@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import json
 import logging
+import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -343,24 +345,66 @@ class SeatA2A:
             self._requests += 1
             self._idle.clear()
             try:
-                await self._app(scope, _bounded(receive), send)
+                await self._take(scope, receive, send)
             finally:
                 self._requests -= 1
                 if not self._requests:
                     self._idle.set()
 
+    async def _take(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass a request on, once it is there as a whole and can be kept."""
+        body = await _body(receive)
+        if body is None:
+            await refuse(send, 413, f"a request has at most {MAX_BODY:,} bytes")
+            return
+        try:
+            _check_numbers(body)
+        except _NoNumberError as error:
+            await refuse(send, 400, f"{error}; nothing was done")
+            return
+        first: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
 
-def _bounded(receive: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
-    """What a client sends; one that sends more than a request may have counts as gone."""
-    size = 0
+        async def read() -> Any:
+            return first.pop() if first else await receive()
 
-    async def read() -> Any:
-        nonlocal size
+        await self._app(scope, read, send)
+
+
+async def _body(receive: Callable[[], Awaitable[Any]]) -> bytes | None:
+    """What a client sends; None if that is more than a request may have."""
+    body = bytearray()
+    while True:
         message = await receive()
-        size += len(message.get("body", b""))
-        return message if size <= MAX_BODY else {"type": "http.disconnect"}
+        if message["type"] == "http.disconnect":
+            return b""
+        body += message.get("body", b"")
+        if len(body) > MAX_BODY:
+            return None
+        if not message.get("more_body"):
+            return bytes(body)
 
-    return read
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise _NoNumberError(f"{text[:20]} is no number of JSON, or too large a one")
+    return number
+
+
+class _NoNumberError(ValueError):
+    """Python's JSON has such a number, and protocol buffers break at it."""
+
+
+_DECODER = json.JSONDecoder(parse_constant=_finite, parse_float=_finite, parse_int=_finite)
+
+
+def _check_numbers(body: bytes) -> None:
+    """Raise `_NoNumberError` for NaN, Infinity and the like. Whatever else is wrong with JSON, the package says."""
+    try:
+        _DECODER.decode(body.decode())
+    except _NoNumberError:
+        raise
+    except (ValueError, RecursionError):
+        pass
 
 
 def _is_here(host: bytes) -> bool:

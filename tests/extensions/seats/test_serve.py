@@ -121,6 +121,15 @@ def test_a_client_that_starts_the_command_plays_over_its_standard_input(folder: 
 
 
 @pytest.mark.slow
+def test_a_label_may_be_any_text(folder: Path) -> None:
+    process, seats = served("--seat", "S0", "--limit", "1", "--label", "🎲")
+    asyncio.run(play(*seats[0], "a"))
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert "outside (🎲)" in output
+
+
+@pytest.mark.slow
 def test_a_run_over_standard_input_ends_although_its_client_keeps_it_open(folder: Path) -> None:
     process = subprocess.Popen(
         command("--seat", "S0", "--stdio", "--limit", "1"), env={**os.environ, "PYTHONPATH": str(ROOT)},
