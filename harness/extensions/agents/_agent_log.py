@@ -6,7 +6,6 @@ import contextlib
 import contextvars
 import io
 import os
-import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -14,18 +13,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+from harness.extensions.endpoints.keys import without_keys
 from harness.storage.files import no_link
 
 MAX_CHARS = 10_000_000
 """Characters that the agents of one process may add to a log; a flood would fill the disk."""
-
-
-_SEAT_KEYS = re.compile(r"sk-seat-[\w-]{8,}")
-
-
-def without_keys(text: str) -> str:
-    """The text without the keys by which programs reach their model (`harness.extensions.endpoints`)."""
-    return _SEAT_KEYS.sub("…", text) if "sk-seat-" in text else text
 
 
 class AgentLog:

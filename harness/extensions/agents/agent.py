@@ -24,8 +24,9 @@ from harness.engines.priority import PriorityGate
 from harness.extensions.agents import _acting_fields as acting
 from harness.extensions.agents import _agent_calls as calls
 from harness.extensions.agents import _agent_environment as environment
-from harness.extensions.agents._agent_log import AgentLog, without_keys
+from harness.extensions.agents._agent_log import AgentLog
 from harness.extensions.agents._prompting import prompting
+from harness.extensions.endpoints.keys import without_keys
 from harness.extensions.openai.replicas import keys_sent, public
 from harness.extensions.seats.packages import require
 from harness.plugins.approvals import NeedsApproval

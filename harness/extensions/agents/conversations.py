@@ -10,7 +10,7 @@ from typing import Any
 from harness.api import Completion, Request, Thread
 from harness.api.errors import RequestError
 from harness.api.printable import cut
-from harness.extensions.agents._agent_log import without_keys
+from harness.extensions.endpoints.keys import without_keys
 from harness.extensions.openai.wire import count_of
 
 MAX_REPLY_CHARS = 1_000_000

@@ -190,7 +190,7 @@ class Tools:
 
     def of(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         """The tools of a request. Raises `ProblemError`."""
-        sent = body.get("tools")
+        sent = typed(body, "tools", list)
         if not sent:
             return ()
         if sent != self._sent:

@@ -29,6 +29,7 @@ from harness.extensions.endpoints._problems import problem_of
 from harness.extensions.endpoints._sockets import make_folder
 from harness.extensions.endpoints._thoughts import Thoughts
 from harness.extensions.endpoints.chat import ChatApi, CompletionsApi
+from harness.extensions.endpoints.keys import body_without_keys, new_key
 from harness.extensions.endpoints.messages import CountTokens, MessagesApi
 from harness.extensions.endpoints.responses import ResponsesApi
 
@@ -41,7 +42,6 @@ _MAX_NAME = 200
 """Characters of a model's name."""
 _HEADERS = {"x-should-retry": "false"}
 """Of refusals: the harness has tried again where that helps. OpenAI's and Anthropic's clients read it."""
-_HIDDEN = b"..."
 _BUSY = "rate_limit_exceeded"
 """OpenAI's code of what may be asked again soon."""
 _EVENTS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
@@ -166,7 +166,7 @@ class EndpointServer:
             accepts: names of models that the program may ask for besides `model.name`; "*" stands for all. The same
                 model answers.
         """
-        key, secret = secrets.token_hex(8), f"sk-seat-{secrets.token_urlsafe(24)}"
+        key, secret = secrets.token_hex(8), new_key()
         self._seats[key] = _Seat(name, model, secret.encode(), frozenset(accepts))
         base = f"http://127.0.0.1:{self.port}/s/{key}"
         return Access(f"{base}/v1", base, secret, self.socket)
@@ -245,8 +245,8 @@ class EndpointServer:
             raise ProblemError(404, f"no such path: {shown(path)}. {near(path[:100], self._apis)}", code="unknown_path")
         if request.method != "POST":
             raise ProblemError(405, f"{path} wants POST, not {request.method[:20]}")
-        # A program may show its key to its model; a run records what it asks, and no key.
-        body = read_json((await self._body(request)).replace(seat.secret, _HIDDEN))
+        # A program may show its keys to its model; a run records what it asks, and no key.
+        body = read_json(body_without_keys(await self._body(request)))
         connection.waits_since = None  # it has come as a whole
         self._check_model(seat, body)
         if isinstance(api, CountTokens):

@@ -91,7 +91,7 @@ def confined(
     words = [str(start), *command[1:]]
     if outlet is not None:
         words = _through(line, outlet, words)
-    return [*line, "--remount-ro", "/", "--chdir", str(work), "--", *words]
+    return [*line, "--remount-ro", "/proc", "--remount-ro", "/", "--chdir", str(work), "--", *words]
 
 
 def _through(line: list[str], outlet: Outlet, words: Sequence[str]) -> list[str]:

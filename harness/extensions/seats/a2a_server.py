@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import json
 import logging
+import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +24,7 @@ from a2a.types import (
     AgentCard,
     AgentInterface,
     AgentSkill,
+    CancelTaskRequest,
     HTTPAuthSecurityScheme,
     ListTasksRequest,
     ListTasksResponse,
@@ -93,6 +96,7 @@ class SeatAgent(AgentExecutor):
         self._ended: tuple[str | None, str] | None = None  # the last episode that is over, and its outcome
         self._changed = asyncio.Event()
         self._sitting = ""  # the task that began last
+        self.forget: Callable[[str], None] = lambda task: None  # called with a task that is remembered no more
         seat.on_change.append(self._note)
 
     def close(self) -> None:
@@ -110,14 +114,15 @@ class SeatAgent(AgentExecutor):
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Take a message: the first one of a task sits down, further ones are moves."""
         assert context.task_id and context.context_id and context.message is not None
-        updater = TaskUpdater(event_queue, context.task_id, context.context_id)
+        task = context.current_task  # whose context counts: a message may name the task alone
+        updater = TaskUpdater(event_queue, context.task_id, task.context_id if task else context.context_id)
         play, missed = self._plays.get(context.task_id), ""
         if context.current_task is None:
             working = TaskStatus(state=TaskState.TASK_STATE_WORKING)
             await event_queue.enqueue_event(Task(id=context.task_id, context_id=context.context_id, status=working))
             play = self._plays[context.task_id] = _Play()
             if len(self._plays) > _MAX_TASKS:
-                self._plays.popitem(last=False)
+                self.forget(self._plays.popitem(last=False)[0])
             self._sitting = context.task_id
             self._note()
             self.seat.restart()
@@ -245,7 +250,7 @@ class _Tasks(TaskStore):
         kept.CopyFrom(task)
         self._tasks[task.id] = kept
         self._tasks.move_to_end(task.id)
-        if len(self._tasks) > _MAX_TASKS:
+        if len(self._tasks) > 2 * _MAX_TASKS:  # those that are ended for new ones are there until then
             self._tasks.popitem(last=False)
 
     async def get(self, task_id: str, context: ServerCallContext) -> Task | None:
@@ -315,6 +320,8 @@ class SeatA2A:
             *create_rest_routes(self._handler, path_prefix=self._prefix),
         ]
         self._app = Starlette(routes=routes)
+        self.agent.forget = self._forget
+        self._ending: set[asyncio.Task[Any]] = set()
         self._requests, self._idle = 0, asyncio.Event()
         self._idle.set()
 
@@ -327,7 +334,20 @@ class SeatA2A:
             async with asyncio.timeout(_LAST_SECONDS):
                 await self._idle.wait()
         self.agent.close()
+        await asyncio.gather(*self._ending, return_exceptions=True)
         await self._handler.aclose()
+
+    def _forget(self, task: str) -> None:
+        """End what the package keeps running for a task."""
+        cancel = self._handler.on_cancel_task(CancelTaskRequest(id=task), ServerCallContext())
+        ending = asyncio.get_running_loop().create_task(cancel)
+        self._ending.add(ending)
+        ending.add_done_callback(self._ended)
+
+    def _ended(self, ending: asyncio.Task[Any]) -> None:
+        self._ending.discard(ending)
+        if not ending.cancelled():
+            ending.exception()  # one that is over already cannot be ended
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         headers = dict(scope["headers"])
@@ -343,24 +363,66 @@ class SeatA2A:
             self._requests += 1
             self._idle.clear()
             try:
-                await self._app(scope, _bounded(receive), send)
+                await self._take(scope, receive, send)
             finally:
                 self._requests -= 1
                 if not self._requests:
                     self._idle.set()
 
+    async def _take(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass a request on, once it is there as a whole and can be kept."""
+        body = await _body(receive)
+        if body is None:
+            await refuse(send, 413, f"a request has at most {MAX_BODY:,} bytes")
+            return
+        try:
+            _check_numbers(body)
+        except _NoNumberError as error:
+            await refuse(send, 400, f"{error}; nothing was done")
+            return
+        first: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
 
-def _bounded(receive: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
-    """What a client sends; one that sends more than a request may have counts as gone."""
-    size = 0
+        async def read() -> Any:
+            return first.pop() if first else await receive()
 
-    async def read() -> Any:
-        nonlocal size
+        await self._app(scope, read, send)
+
+
+async def _body(receive: Callable[[], Awaitable[Any]]) -> bytes | None:
+    """What a client sends; None if that is more than a request may have."""
+    body = bytearray()
+    while True:
         message = await receive()
-        size += len(message.get("body", b""))
-        return message if size <= MAX_BODY else {"type": "http.disconnect"}
+        if message["type"] == "http.disconnect":
+            return b""
+        body += message.get("body", b"")
+        if len(body) > MAX_BODY:
+            return None
+        if not message.get("more_body"):
+            return bytes(body)
 
-    return read
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise _NoNumberError(f"{text[:20]} is no number of JSON, or too large a one")
+    return number
+
+
+class _NoNumberError(ValueError):
+    """Python's JSON has such a number, and protocol buffers break at it."""
+
+
+_DECODER = json.JSONDecoder(parse_constant=_finite, parse_float=_finite, parse_int=_finite)
+
+
+def _check_numbers(body: bytes) -> None:
+    """Raise `_NoNumberError` for NaN, Infinity and the like. Whatever else is wrong with JSON, the package says."""
+    try:
+        _DECODER.decode(body.decode())
+    except _NoNumberError:
+        raise
+    except (ValueError, RecursionError):
+        pass
 
 
 def _is_here(host: bytes) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import Any, Literal
 
 from harness.api import Completion, Request, Thread
 from harness.api.errors import EngineError, RequestError
+from harness.extensions.endpoints.keys import new_key, value_without_keys, without_keys
 from harness.extensions.seats.moves import Act, MoveForm
 
 MAX_REFUSALS = 20
@@ -148,7 +148,7 @@ class OpenSeat:
         self, name: str, note: Callable[[str], None] = lambda text: None, goes_on: bool = False, secret: str = ""
     ) -> None:
         self.name, self._note, self._goes_on = name, note, goes_on
-        self.secret = secret or f"sk-seat-{secrets.token_urlsafe(24)}"  # logs of agents leave such keys out
+        self.secret = secret or new_key()
         self.on_change: list[Callable[[], None]] = []
         self.on_turn: Callable[[SeatTurn], None] = lambda turn: None
         self.turn: SeatTurn | None = None
@@ -275,14 +275,19 @@ class OpenSeat:
     def act(
         self, tool: str, arguments: Mapping[str, Any], number: int | None = None, client: str | None = None
     ) -> ActResult:
-        """Call a tool of the turn. `number`: of the turn that is meant; None: of the one that was read."""
+        """Call a tool of the turn. `number`: of the turn that is meant; None: of the one that was read.
+
+        Keys of seats in what is said are left out: a move is recorded, and others read it.
+        """
+        tool, arguments = value_without_keys([tool, dict(arguments)], self.secret)
         turn = self._open_turn(number, client)
         if isinstance(turn, ActResult):
             return turn
         return self._take(turn, turn.moves.call(tool, arguments, turn.calls), f"{tool}({dict(arguments)})"[:2000])
 
     def say(self, text: str, number: int | None = None, client: str | None = None) -> ActResult:
-        """Give the reply as a text. `number` as for `act`."""
+        """Give the reply as a text, which is read without keys. `number` as for `act`."""
+        text = without_keys(text, self.secret)
         turn = self._open_turn(number, client)
         return turn if isinstance(turn, ActResult) else self._take(turn, turn.moves.say(text), text[:2000])
 

@@ -9,15 +9,15 @@ import secrets
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import uvicorn
 
 from harness.api.errors import SetupError
+from harness.extensions.seats._connections import MAX_CONNECTIONS, PATIENCE, Connections
 from harness.extensions.seats.board import OpenSeat
 
 HOST = "127.0.0.1"
-MAX_CONNECTIONS = 2_000
 
 
 class SeatApplication(Protocol):
@@ -72,10 +72,12 @@ class SeatListener:
 
     Args:
         port: 0 for any free one.
+        most: connections at a time; at most half of the files that this process may open.
+        patience: seconds that the head of a request may take to come.
     """
 
-    def __init__(self, port: int = 0) -> None:
-        self._port = port
+    def __init__(self, port: int = 0, most: int = MAX_CONNECTIONS, patience: float = PATIENCE) -> None:
+        self._port, self._connections = port, Connections(most, patience)
         self._places: dict[str, _Place] = {}
         self._names: dict[OpenSeat, str] = {}
         self._socket: socket.socket | None = None
@@ -97,7 +99,8 @@ class SeatListener:
         self._socket = there
         config = uvicorn.Config(
             self._answer, interface="asgi3", lifespan="off", ws="none", log_config=None, log_level="critical",
-            access_log=False, server_header=False, timeout_graceful_shutdown=1, limit_concurrency=MAX_CONNECTIONS,
+            access_log=False, server_header=False, timeout_graceful_shutdown=1,
+            http=cast(Any, self._connections),
         )  # fmt: skip
         self._server = _InLoop(config)
         self._task = asyncio.create_task(self._server.serve([there]))
@@ -134,6 +137,11 @@ class SeatListener:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+    @property
+    def open_connections(self) -> int:
+        """How many connections there are."""
+        return len(self._connections)
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer an HTTP request."""

@@ -15,12 +15,11 @@ from harness.api import CallsTools, Completion, Engine, Facts, Outcome, Range, R
 from harness.api.errors import EngineError, EngineFatalError, SetupError
 from harness.api.printable import clean_name
 from harness.config.plan import Plan, episode_id
+from harness.extensions.endpoints.keys import TOKEN
 from harness.extensions.games.game_end import ended
 from harness.extensions.seats.board import OpenSeat
 from harness.extensions.seats.packages import require
 
-TOKEN = "HARNESS_SEAT_TOKEN"
-"""The environment variable with the secret of the seats, should it stay the same from one command to the next."""
 PORT = 8500
 _LAST_SECONDS = 3.0
 """Seconds at the end in which clients may hear that it is the end."""

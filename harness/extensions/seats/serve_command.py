@@ -77,7 +77,7 @@ def _seated(spec: Spec, options: argparse.Namespace) -> list[str]:
         hint = "Write agents: as a mapping, in a spec that extends it."
         raise SpecError(f"agents: of the spec is {groups!r:.60}", place=Place("--seat"), hint=hint)
     engine = {"use": OUTSIDE, "served_as": options.served_as, "port": options.port, "stdio": options.stdio}
-    named = [f"models.{OUTSIDE}={json.dumps({**engine, 'label': options.label})}"]
+    named = [f"models.{OUTSIDE}={json.dumps({**engine, 'label': options.label}, ensure_ascii=False)}"]
     name = options.seat
     if name in groups:
         body: Any = groups[name]

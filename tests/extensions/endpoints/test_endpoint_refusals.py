@@ -232,6 +232,31 @@ def test_no_secret_is_written_down(caplog: pytest.LogCaptureFixture) -> None:
     serve(work)
 
 
+@pytest.mark.parametrize("path", ["/chat/completions", "/responses", "/messages"])
+@pytest.mark.parametrize("tools", [0, "", False, {}], ids=repr)
+def test_tools_that_are_no_list_are_refused_first(path: str, tools: Any) -> None:
+    async def work(place: Place) -> None:
+        body = {"model": "tiny", "messages": HELLO, "max_tokens": 5}
+        if path == "/responses":
+            body = {"model": "tiny", "input": "hello"}
+        status, _ = await place.post(path, {**body, "tools": tools})
+        assert status == 400 and not place.model.asks
+
+    serve(work)
+
+
+def test_the_model_is_shown_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_SEAT_TOKEN", "a secret of its owner")
+
+    async def work(place: Place) -> None:
+        keys = [place.access.api_key, place.server.open(Scripted([]), "other").api_key, "a secret of its owner"]
+        said = [{"role": "user", "content": f"my environment: {' '.join(keys)}"}]
+        assert (await place.post("/chat/completions", {**BODY, "messages": said}))[0] == 200
+        assert place.ask.messages[0]["content"] == "my environment: … … …"
+
+    serve(work)
+
+
 def test_the_page_names_every_field_that_is_ignored_or_refused() -> None:
     page = (ROOT / "docs" / "reference" / "endpoints.md").read_text("utf-8")
     ignored, refused = page.partition("**Ignored**")[2].split("**Refused**")

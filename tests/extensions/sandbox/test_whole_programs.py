@@ -136,6 +136,16 @@ def test_it_sees_its_home_and_what_it_may_read_and_nothing_else(folder: Path, tm
 
 
 @confining
+def test_it_cannot_write_to_the_kernel(folder: Path) -> None:
+    kernel = ["/proc/sys/vm/swappiness", "/proc/sys/kernel/core_pattern", "/proc/self/oom_score_adj"]
+    attempt = 'for path; do [ -e "$path" ] && { (: >> "$path") 2>/dev/null && echo "$path"; }; done; echo end'
+    done = subprocess.run(
+        line(["/bin/sh", "-c", attempt, "sh", *kernel], folder), capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "end\n"  # opened for appending: nothing would be written
+
+
+@confining
 def test_it_is_a_user_without_powers_alone_on_its_machine(folder: Path) -> None:
     found = look(folder)
     assert found["user"] == [1000, 1000, str(HOME), f"{HOME}/work", "0" * 16, "0" * 16]

@@ -12,7 +12,7 @@ from harness.api import Completion, Engine, Move, Reply, Request, RequestError, 
 from harness.config.prompts import PromptSet
 from harness.extensions.networks.calls import Calls
 from harness.extensions.seats.board import MAX_REFUSALS, ActResult, OpenSeat
-from harness.replies import Labelled
+from harness.replies import FreeText, Labelled
 from harness.runtime.players import ModelPlayer
 from tests.core.replies.every_form import VERBS
 
@@ -97,6 +97,24 @@ def test_illegal_acts_are_explained_and_too_many_of_them_are_an_unreadable_reply
             answer = seat.act("reply", {"action": "GRAP"})
         assert answer.over and "this was the last try" in answer.text
         assert FORM.parse((await asked).text).error is not None
+
+    run(play())
+
+
+@pytest.mark.parametrize("secret", ["", "my own secret"])
+def test_what_is_said_names_no_key(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_SEAT_TOKEN", "the token of another seat")
+
+    async def play() -> None:
+        other = OpenSeat("Bob")
+        for say in (True, False):
+            seat = OpenSeat("Ann", secret=secret)
+            asked = asyncio.create_task(seat.ask(request(said("1"), FreeText())))
+            await seat.wait_for_turn(10)
+            keys = f"{seat.secret} {other.secret} the token of another seat"
+            result = seat.say(f"text: {keys}!") if say else seat.act("reply", {"text": f"{keys}!"})
+            assert result.over, result
+            assert "… … …!" in (await asked).text and seat.secret not in (await asked).text
 
     run(play())
 

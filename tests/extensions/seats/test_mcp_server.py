@@ -1,8 +1,10 @@
 """A seat as an MCP server, used by the official client: with the stateless protocol and with sessions."""
 
 import asyncio
+import contextlib
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,9 +21,10 @@ from mcp.client.streamable_http import streamable_http_client
 from harness.api import Reply, Request, Thread
 from harness.extensions.games.legal import LegalAction
 from harness.extensions.networks.calls import Calls
+from harness.extensions.seats._connections import Connections
 from harness.extensions.seats.board import OpenSeat
 from harness.extensions.seats.listener import SeatListener
-from harness.extensions.seats.mcp_server import WAIT
+from harness.extensions.seats.mcp_server import MAX_SESSIONS, WAIT
 from harness.replies import Labelled
 from tests.core.replies.every_form import VERBS
 
@@ -40,11 +43,11 @@ async def client(url: str, secret: str, mode: str = "auto", **options: Any) -> A
         yield one
 
 
-def run(work: Callable[[SeatListener], Awaitable[None]]) -> None:
+def run(work: Callable[[SeatListener], Awaitable[None]], **options: Any) -> None:
     """Do something with a listener."""
 
     async def inside() -> None:
-        listener = SeatListener()
+        listener = SeatListener(**options)
         await listener.start()
         try:
             await asyncio.wait_for(work(listener), 30)
@@ -268,5 +271,80 @@ def test_what_is_no_request_gets_an_error_and_disturbs_nobody() -> None:
         assert (await asked).text == "ACTION: GRAB"
         for _, writer in crowd:
             writer.close()
+
+    run(work)
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /seats/"], ids=["silent", "begun"])
+def test_many_connections_disturb_nobody_else(sent: bytes) -> None:
+    async def work(listener: SeatListener) -> None:
+        seat = OpenSeat("toy/Ann")
+        url = await listener.open(seat)
+        host, _, port = url.split("/")[2].partition(":")
+        asked = asyncio.create_task(seat.ask(request(said("first"))))
+        async with client(url, seat.secret) as one:
+            await one.call_tool(WAIT, {})
+            crowd = []
+            for _ in range(300):
+                crowd.append(await asyncio.open_connection(host, int(port)))
+                crowd[-1][1].write(sent)
+            assert listener.open_connections <= 50
+            await one.call_tool("reply", {"action": "GRAB"})
+        assert (await asked).text == "ACTION: GRAB"
+        for _, writer in crowd:
+            writer.close()
+
+    run(work, most=50)
+
+
+def test_half_a_files_limit_is_used_for_connections() -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, limits[1]))
+    try:
+        assert Connections().most == 64
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: "], ids=["silent", "begun"])
+def test_a_request_that_does_not_come_ends_its_connection(sent: bytes) -> None:
+    async def work(listener: SeatListener) -> None:
+        url = await listener.open(OpenSeat("toy/Ann"))
+        host, _, port = url.split("/")[2].partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(sent)
+        with contextlib.suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        assert listener.open_connections == 0
+        writer.close()
+
+    run(work, patience=0.05)
+
+
+@pytest.mark.slow
+def test_sessions_that_were_left_behind_make_room_for_new_ones() -> None:
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+
+    async def work(listener: SeatListener) -> None:
+        seat = OpenSeat("toy/Ann")
+        url = await listener.open(seat)
+        own = {"Authorization": f"Bearer {seat.secret}", "Accept": "application/json, text/event-stream"}
+        asked = asyncio.create_task(seat.ask(request(said("first"))))
+        async with client(url, seat.secret, "legacy") as one, httpx2.AsyncClient(headers=own) as http:
+            await one.call_tool(WAIT, {})
+            sessions = []
+            for number in range(MAX_SESSIONS + 10):
+                body = {"jsonrpc": "2.0", "id": number, "method": "initialize", "params": hello}
+                begun = await http.post(url, json=body)
+                assert begun.status_code == 200
+                sessions.append(begun.headers["mcp-session-id"])
+            ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+            there = [
+                (await http.post(url, json=ping, headers={"mcp-session-id": session})).status_code
+                for session in (sessions[0], sessions[-1])
+            ]
+            assert there == [404, 200]
+            await one.call_tool("reply", {"action": "GRAB"})  # a client that listens has not left
+        assert (await asked).text == "ACTION: GRAB"
 
     run(work)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client
@@ -117,6 +118,50 @@ def test_a_client_that_starts_the_command_plays_over_its_standard_input(folder: 
 
     assert asyncio.run(asyncio.wait_for(inside(), 60)) == 4
     assert (folder / "run" / "results.json").is_file()
+
+
+@pytest.mark.slow
+def test_a_label_may_be_any_text(folder: Path) -> None:
+    process, seats = served("--seat", "S0", "--limit", "1", "--label", "🎲")
+    asyncio.run(play(*seats[0], "a"))
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert "outside (🎲)" in output
+
+
+@pytest.mark.slow
+def test_a_run_over_standard_input_ends_although_its_client_keeps_it_open(folder: Path) -> None:
+    process = subprocess.Popen(
+        command("--seat", "S0", "--stdio", "--limit", "1"), env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdin is not None and process.stdout is not None
+    sent = 0
+
+    def ask(method: str, **params: object) -> dict[str, Any]:
+        nonlocal sent
+        sent += 1
+        assert process.stdin is not None and process.stdout is not None
+        print(
+            json.dumps({"jsonrpc": "2.0", "id": sent, "method": method, "params": params}),
+            file=process.stdin, flush=True,
+        )  # fmt: skip
+        answer = next(said for line in process.stdout if (said := json.loads(line)).get("id") == sent)
+        found: dict[str, Any] = answer["result"]
+        return found
+
+    ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "x", "version": "1"})
+    print(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}), file=process.stdin, flush=True)
+    while True:
+        state = ask("tools/call", name="wait_for_turn", arguments={"seconds": 10**400})["structuredContent"]
+        if state["status"] == "turn":
+            ask("tools/call", name="reply", arguments={"text": "a"})
+        elif state["status"] == "over" and not state["more_episodes"]:
+            break
+    assert process.wait(20) == 0
+    assert process.stderr is not None and "Traceback" not in process.stderr.read()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        pipe.close()
 
 
 @pytest.mark.parametrize(
