@@ -89,6 +89,7 @@ class FunctionLauncher:
         self._call, self._args, self._log = call, dict(args), log
         self._target = _agent_calls.load(call, log)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._entering = asyncio.Lock()
         hint = "Write `async def play(mcp_url, mcp_token)`, which plays the whole episode."
         if inspect.isclass(self._target):
             raise SetupError(f"call={call} is a class; interface=mcp takes a function", hint=hint)
@@ -105,8 +106,9 @@ class FunctionLauncher:
     ) -> ActingCall:
         """Call it once, with those of the `facts` that it has parameters for."""
         given = {name: value for name, value in facts.items() if self._any or name in self._names}
-        if self._loop is None:
-            self._loop = await asyncio.to_thread(_agent_loop.enter, self._log)
+        async with self._entering:  # all seats of an episode start at once, and it is left once
+            if self._loop is None:
+                self._loop = await asyncio.to_thread(_agent_loop.enter, self._log)
         running = ActingCall(self._call, self._log, self._loop, on_over)
         running.begin(lambda: self._target(**{**given, **self._args}))
         return running

@@ -11,6 +11,7 @@ import pytest
 import harness
 from harness.api.errors import SetupError
 from harness.config.project import builtin
+from harness.extensions.agents import _agent_loop
 from harness.storage import journals
 from harness.storage.finished_episodes import batches
 from tests.helpers.acting import ACTS, Writer
@@ -134,6 +135,7 @@ def test_a_program_that_makes_no_move_fails_its_turn(players: Path, name: str, w
     errors = [error for batch in moves(players / "run")[done.scores[0].id] for _, _, _, error in batch]
     assert len(errors) == 4 and all(str(error).startswith(words) for error in errors), errors
     assert report(players)["programs"] == 4
+    assert not _agent_loop._users  # the loop of functions is left as often as it was entered
 
 
 @pytest.mark.parametrize(
