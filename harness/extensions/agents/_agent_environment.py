@@ -61,6 +61,9 @@ def check_fields(engine: Agent) -> None:
             if type(most) not in (int, float) or not 0 < most < math.inf:
                 raise SetupError(f"inner_limits: {name} of a {scope} must be above 0, found {most!r:.60}")
     for variable, fact in engine.env.items():
+        if not isinstance(variable, str) or not variable or "=" in variable or "\0" in variable:
+            hint = "Write it as name: what it says, such as env={LLM_URL: base_url}."
+            raise SetupError(f"env: {variable!r:.60} is no name of a variable", hint=hint, at=("env",))
         if fact not in FACTS:
             raise SetupError(f"env: {variable} is to say {fact!r:.60}", hint=near(str(fact), FACTS), at=("env",))
 

@@ -60,7 +60,8 @@ def filled(words: Sequence[str], prompt: str, file: Path) -> list[str]:
 def check_reply(reply: str) -> None:
     """Raise `SetupError` for a `reply` that names no place below the working folder."""
     file, hash_, pointer = reply.partition("#")
-    inside = not file.startswith(("/", "~")) and ".." not in Path(file).parts and "\0" not in file
+    names_file = not file or bool(Path(file).parts)
+    inside = names_file and not file.startswith(("/", "~")) and ".." not in Path(file).parts and "\0" not in file
     if not inside or (hash_ and pointer and not pointer.startswith("/")):
         hint = "Write a file of its working folder, such as answer.txt, and behind # where in its JSON the reply is: "
         hint += "run.json#/info/submission; without a file #/result is looked for in the standard output."

@@ -22,6 +22,8 @@ _OTHERS = ("args", "history")
 _INTERPRETERS = re.compile(r"(?:ba|da|fi|k|z)?sh|python[\d.]*|node|perl|ruby")
 _FLAGS = re.compile(r"-\w*[ce]")
 """Options of interpreters that a script follows."""
+_SYSTEM = ("/", "/proc", "/dev", "/sys")
+"""What a confined program sees another one of, or nothing."""
 _MAX_PATH = 4_096
 """Characters of a path: a longer word is a script."""
 
@@ -97,6 +99,9 @@ def prompting(engine: Agent, command: Sequence[str], later: Sequence[str]) -> Pr
     if engine.readable and not engine.confine:
         raise SetupError("readable= says what a confined program may read: it needs confine=true", at=("readable",))
     readable = [Path(path).expanduser().absolute() for path in engine.readable]
+    if hidden := next((path for path in readable if str(path.resolve()) in _SYSTEM), None):
+        hint = "Name the files and folders that the program needs."
+        raise SetupError(f"readable: {hidden} is the system's own, not the program's", hint=hint, at=("readable",))
     command, later = _found(command), _found(later)
     named = [Path(word) for word in (*command, *later) if word.startswith("/") and len(word) < _MAX_PATH]
     readable += [path for path in named if path.is_file()]

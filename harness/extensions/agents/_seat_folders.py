@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -9,7 +10,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ from harness.api.errors import RequestError, SetupError
 _VARIABLE = re.compile(r"(?<!\$)\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _MAX_FILES, _MAX_BYTES = 1_000, 10_000_000
 """Files of a `home`, and the bytes of each."""
+_FOLDERS = ("work", "tmp")
+_OURS = (*_FOLDERS, "prompt.txt")
+"""What each home has beside its files."""
 _PASSED = ("PATH", "LANG", "LANGUAGE", "TZ", "SHELL", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that a program with a home of its own gets of this process, beside LC_…: none has a key or names a file of
 the person's."""
@@ -29,18 +33,38 @@ def home_files(home: str | Mapping[str, Any]) -> dict[str, str]:
     A content that is no text is written as JSON.
 
     Raises:
-        SetupError: a path leads out of the home, or the folder cannot be read.
+        SetupError: a path leads out of the home, or to what is there already, or the folder cannot be read.
     """
     if isinstance(home, str):
-        return _of_folder(Path(home).expanduser())
-    for name in home:
-        if not name or name.startswith(("/", "~")) or ".." in Path(name).parts or "\0" in name:
-            hint = "Write paths below the home, such as .codex/config.toml."
-            raise SetupError(f"home: {name!r:.200} is not a path below the home", hint=hint, at=("home",))
+        files = _of_folder(Path(home).expanduser())
+        _check_paths(files)
+        return files
+    _check_paths(home)
     return {
         name: value if isinstance(value, str) else json.dumps(value, indent=1, ensure_ascii=False)
         for name, value in home.items()
     }
+
+
+def _check_paths(names: Iterable[Any]) -> None:
+    """Raise `SetupError` for a path that is none below a home, or that cannot be there beside another one."""
+    taken: dict[Path, Any] = {Path(name): name for name in _OURS}
+    for name in names:
+        path = Path(name) if isinstance(name, str) and "\0" not in name else Path()
+        if not path.parts or str(name).startswith(("/", "~")) or ".." in path.parts:
+            hint = "Write paths below the home, such as .codex/config.toml."
+            raise SetupError(f"home: {name!r:.200} is not a path below the home", hint=hint, at=("home",))
+        if path in taken:
+            hint = f"{' and '.join(_OURS)} are made for each turn; write any other file once."
+            raise SetupError(f"home: {name!r:.200} is there already", hint=hint, at=("home",))
+        taken[path] = name
+    for path, name in taken.items():
+        if (
+            above := next((one for one in path.parents if one in taken and str(one) not in _FOLDERS), None)
+        ) is not None:
+            hint = "Leave one of them out."
+            what = f"home: {taken[above]!r:.200} is a file, and {name!r:.200} lies in it"
+            raise SetupError(what, hint=hint, at=("home",))
 
 
 def _of_folder(folder: Path) -> dict[str, str]:
@@ -77,6 +101,9 @@ class SeatFolder:
 
     Attributes:
         home, work: the folders, as the program finds them.
+
+    Raises:
+        RequestError: the folder cannot be made; an earlier program has left there what cannot be removed.
     """
 
     def __init__(
@@ -84,13 +111,16 @@ class SeatFolder:
     ) -> None:
         self.path, self.home = path, seen_as or path
         self.work = self.home / "work"
-        shutil.rmtree(path, ignore_errors=True)  # of a run that was killed
-        path.mkdir(mode=0o700)
         known = {**variables, "HOME": str(self.home)}
-        for name, content in files.items():
-            target = path / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(_VARIABLE.sub(lambda found: known.get(found[1], found[0]), content))
+        _remove(path)  # of a run that was killed
+        try:
+            path.mkdir(mode=0o700)
+            for name, content in files.items():
+                target = path / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(_VARIABLE.sub(lambda found: known.get(found[1], found[0]), content))
+        except OSError as error:
+            raise RequestError(f"its folder cannot be made: {error}") from None
 
     def prepare(self, prompt: bytes, reply: str) -> Path:
         """Make what a turn needs: the folders, the file of the prompt; no reply is left of an earlier turn.
@@ -98,8 +128,10 @@ class SeatFolder:
         Returns the prompt's file, as the program finds it. Raises `RequestError`: the program has made that impossible.
         """
         try:
-            for name in ("work", "tmp"):
+            self.path.chmod(0o700)
+            for name in _FOLDERS:
                 self._own(name).mkdir(mode=0o700, exist_ok=True)
+            self._own("work").chmod(0o700)
             if reply:
                 self._own("work", reply).unlink(missing_ok=True)
             file = self._own("prompt.txt")
@@ -137,7 +169,7 @@ class SeatFolder:
         return path
 
     def remove(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        _remove(self.path)
 
 
 class SeatFolders:
@@ -163,7 +195,7 @@ class SeatFolders:
                 self.root = Path(tempfile.mkdtemp(dir=base))
             else:
                 self.root = base / _short(run)
-                shutil.rmtree(self.root, ignore_errors=True)
+                _remove(self.root)
                 self.root.mkdir(mode=0o700)
         except OSError as error:
             raise SetupError(f"{base} cannot be written: {error.strerror or error}") from None
@@ -183,7 +215,22 @@ class SeatFolders:
             folder.remove()
 
     def close(self) -> None:
-        shutil.rmtree(self.root, ignore_errors=True)
+        _remove(self.root)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder with all that is in it, as far as that is possible. What programs have forbidden in it is allowed
+    again; none of them is alive."""
+    with contextlib.suppress(OSError, RecursionError):  # folders in folders, hundreds deep
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.is_dir() or folder.is_symlink():
+            return
+        folder.chmod(0o700)
+        for above, names, _ in os.walk(folder):
+            for path in (Path(above, name) for name in names):
+                if not path.is_symlink():
+                    path.chmod(0o700)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _short(name: str) -> str:

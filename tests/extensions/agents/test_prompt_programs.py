@@ -1,11 +1,14 @@
 """The engine `agent` with interface=prompt: what a command gets in a turn, where its reply is, how it may fail."""
 
+import contextlib
 import gc
 import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +19,11 @@ from hypothesis import strategies as st
 from harness import evaluate
 from harness.api.errors import RequestError, SetupError
 from harness.extensions.agents import _prompt_reply
+from harness.extensions.agents._seat_folders import SeatFolder
 from harness.extensions.agents.agent import Agent
 from tests.helpers.agents import Talk, all_end, hung, using
 
+NOBODY = 65534
 PYTHON = [sys.executable, "-I", "-S"]
 PROGRAM = r"""
 import json, os, pathlib, signal, subprocess, sys, time
@@ -206,6 +211,45 @@ def test_what_a_program_does_to_its_folder_touches_nothing_else(command: list[st
     assert (elsewhere / "answer.json").read_text() == "not yours" and secret.read_text() == "secret"
 
 
+def test_a_program_cannot_block_its_folder() -> None:
+    place = Path(tempfile.mkdtemp())
+    os.chown(place, NOBODY if os.geteuid() == 0 else -1, -1)
+    with as_nobody():
+        folder = SeatFolder(place / "seat", {"a": "x"}, {}, None)
+        folder.prepare(b"prompt", "answer.txt")
+        for name in ("work/deep/er", "work", "."):
+            (folder.path / name).mkdir(parents=True, exist_ok=True)
+            (folder.path / name / "kept").write_text("x")
+        for name in ("work/deep/er", "work/deep", "work", "."):
+            (folder.path / name).chmod(0)
+        folder.prepare(b"again", "answer.txt")  # it is the program's own, and it may use it again
+        assert (folder.path / "prompt.txt").read_text() == "again"
+        folder.path.chmod(0)
+        again = SeatFolder(folder.path, {"a": "y"}, {}, None)
+        assert [file.name for file in again.path.iterdir()] == ["a"]
+        again.path.chmod(0)
+        again.remove()
+        assert not again.path.exists()
+        place.chmod(0o500)
+        with pytest.raises(RequestError, match="its folder cannot be made"):
+            SeatFolder(again.path, {}, {}, None)
+        place.chmod(0o700)
+    place.rmdir()
+
+
+@contextlib.contextmanager
+def as_nobody() -> Iterator[None]:
+    """Where tests run as root, which nothing is forbidden to, as another user."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
 def test_a_seat_has_a_home_of_its_own_with_its_files(command: list[str], tmp_path: Path) -> None:
     home = {".config/agent.toml": 'url = "{HOME}/x {NO_SUCH} ${HOME}"', "settings.json": {"telemetry": False}}
     [text] = answers(command, "question", home=home)
@@ -236,6 +280,24 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"command": "env A=b /bin/bash -lc {prompt}", "interface": "prompt"}, "would run what other agents write"),
     ({"command": "true", "interface": "prompt", "readable": ["/"]}, "it needs confine=true"),
     ({"command": "true", "interface": "prompt", "home": {"../a": "x"}}, "is not a path below the home"),
+    *(
+        ({"command": "true", "interface": "prompt", "home": dict.fromkeys(paths, "x")}, message)
+        for paths, message in (
+            (["."], "'.' is not a path below the home"),
+            ([1], "1 is not a path below the home"),
+            (["a/b", "a"], "'a' is a file, and 'a/b' lies in it"),
+            (["prompt.txt/b"], "'prompt.txt' is a file, and 'prompt.txt/b' lies in it"),
+            (["a", "./a"], "'./a' is there already"),
+            (["work"], "'work' is there already"),
+        )
+    ),
+    ({"command": "true", "interface": "prompt", "reply": "."}, "names no place of a reply"),
+    ({"command": "true", "interface": "prompt", "reply": "./#/a"}, "names no place of a reply"),
+    *(
+        ({"command": "true", "interface": "prompt", "confine": True, "readable": [path]}, "is the system's own")
+        for path in ("/", "/proc", "/usr/..")
+    ),
+    ({"command": "true", "inner": "fake", "env": {"A=B": "base_url"}}, "'A=B' is no name of a variable"),
     ({"command": "true", "interface": "prompt", "home": "/no/such"}, "there is no such folder"),
     ({"command": "true", "interface": "prompt", "continue_command": "no-such-program"}, "no such program on the PATH"),
 ]
