@@ -46,7 +46,8 @@ _MAX_SUBSCRIPTIONS = 16
 MAX_BODY = 4 * 1024 * 1024
 """Bytes of a request."""
 MAX_SESSIONS = 64
-"""Sessions of a seat at a time."""
+"""Sessions of a seat at a time: one more ends the one that has been idle for longest."""
+_SESSION = b"mcp-session-id"
 _SECURITY = TransportSecuritySettings(
     enable_dns_rebinding_protection=True,
     allowed_hosts=["127.0.0.1:*", "localhost:*"],
@@ -254,8 +255,12 @@ class SeatMCP:
         self.url, self._path, self._secret = f"{url}/mcp", f"/{url.split('/', 3)[3]}/mcp", seat.secret
         self._server = SeatServer(seat)
         self._manager = StreamableHTTPSessionManager(
-            self._server.server, security_settings=_SECURITY, max_request_body_size=MAX_BODY, max_sessions=MAX_SESSIONS
+            self._server.server,
+            security_settings=_SECURITY,
+            max_request_body_size=MAX_BODY,
+            max_sessions=2 * MAX_SESSIONS,
         )
+        self._sessions: dict[str, int] = {}  # id → its open requests, those last used at the end
         self._leave = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -284,7 +289,46 @@ class SeatMCP:
         elif not hmac.compare_digest(given, b"Bearer " + self._secret.encode()):
             await refuse(send, 401, "the secret is not this seat's: send the header Authorization: Bearer SECRET")
         else:
-            await self._manager.handle_request(scope, receive, send)
+            await self._take(scope, receive, send)
+
+    async def _take(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass a request on, and note the session that it belongs to or begins."""
+        session = dict(scope["headers"]).get(_SESSION, b"").decode("latin-1")
+        if session in self._sessions:
+            self._sessions[session] = self._sessions.pop(session) + 1
+        begun = False
+
+        async def answer(message: Any) -> None:
+            nonlocal begun, session
+            if message["type"] == "http.response.start" and not session and message["status"] < 400:
+                session = dict(message["headers"]).get(_SESSION, b"").decode("latin-1")
+                begun = bool(session)
+                if begun:
+                    self._sessions[session] = 1
+            await send(message)
+
+        try:
+            await self._manager.handle_request(scope, receive, answer)
+        finally:
+            if session in self._sessions:
+                self._sessions[session] -= 1
+        if begun:
+            await self._end_idle(scope)
+
+    async def _end_idle(self, scope: Any) -> None:
+        """End sessions that are too many, as their clients would."""
+
+        async def nothing(*message: Any) -> Any:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        while len(self._sessions) > MAX_SESSIONS:
+            idle = next((one for one, requests in self._sessions.items() if not requests), None)
+            if idle is None:
+                return
+            del self._sessions[idle]
+            headers = [(name, value) for name, value in scope["headers"] if name in (b"host", b"authorization")]
+            headers += [(_SESSION, idle.encode("latin-1")), (b"content-length", b"0")]
+            await self._manager.handle_request({**scope, "method": "DELETE", "headers": headers}, nothing, nothing)
 
 
 def _tool(tool: Facts) -> types.Tool:

@@ -24,7 +24,7 @@ from harness.extensions.networks.calls import Calls
 from harness.extensions.seats._connections import Connections
 from harness.extensions.seats.board import OpenSeat
 from harness.extensions.seats.listener import SeatListener
-from harness.extensions.seats.mcp_server import WAIT
+from harness.extensions.seats.mcp_server import MAX_SESSIONS, WAIT
 from harness.replies import Labelled
 from tests.core.replies.every_form import VERBS
 
@@ -319,3 +319,32 @@ def test_a_request_that_does_not_come_ends_its_connection(sent: bytes) -> None:
         writer.close()
 
     run(work, patience=0.05)
+
+
+@pytest.mark.slow
+def test_sessions_that_were_left_behind_make_room_for_new_ones() -> None:
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+
+    async def work(listener: SeatListener) -> None:
+        seat = OpenSeat("toy/Ann")
+        url = await listener.open(seat)
+        own = {"Authorization": f"Bearer {seat.secret}", "Accept": "application/json, text/event-stream"}
+        asked = asyncio.create_task(seat.ask(request(said("first"))))
+        async with client(url, seat.secret, "legacy") as one, httpx2.AsyncClient(headers=own) as http:
+            await one.call_tool(WAIT, {})
+            sessions = []
+            for number in range(MAX_SESSIONS + 10):
+                body = {"jsonrpc": "2.0", "id": number, "method": "initialize", "params": hello}
+                begun = await http.post(url, json=body)
+                assert begun.status_code == 200
+                sessions.append(begun.headers["mcp-session-id"])
+            ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+            there = [
+                (await http.post(url, json=ping, headers={"mcp-session-id": session})).status_code
+                for session in (sessions[0], sessions[-1])
+            ]
+            assert there == [404, 200]
+            await one.call_tool("reply", {"action": "GRAB"})  # a client that listens has not left
+        assert (await asked).text == "ACTION: GRAB"
+
+    run(work)
