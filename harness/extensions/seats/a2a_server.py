@@ -24,6 +24,7 @@ from a2a.types import (
     AgentCard,
     AgentInterface,
     AgentSkill,
+    CancelTaskRequest,
     HTTPAuthSecurityScheme,
     ListTasksRequest,
     ListTasksResponse,
@@ -95,6 +96,7 @@ class SeatAgent(AgentExecutor):
         self._ended: tuple[str | None, str] | None = None  # the last episode that is over, and its outcome
         self._changed = asyncio.Event()
         self._sitting = ""  # the task that began last
+        self.forget: Callable[[str], None] = lambda task: None  # called with a task that is remembered no more
         seat.on_change.append(self._note)
 
     def close(self) -> None:
@@ -112,14 +114,15 @@ class SeatAgent(AgentExecutor):
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Take a message: the first one of a task sits down, further ones are moves."""
         assert context.task_id and context.context_id and context.message is not None
-        updater = TaskUpdater(event_queue, context.task_id, context.context_id)
+        task = context.current_task  # whose context counts: a message may name the task alone
+        updater = TaskUpdater(event_queue, context.task_id, task.context_id if task else context.context_id)
         play, missed = self._plays.get(context.task_id), ""
         if context.current_task is None:
             working = TaskStatus(state=TaskState.TASK_STATE_WORKING)
             await event_queue.enqueue_event(Task(id=context.task_id, context_id=context.context_id, status=working))
             play = self._plays[context.task_id] = _Play()
             if len(self._plays) > _MAX_TASKS:
-                self._plays.popitem(last=False)
+                self.forget(self._plays.popitem(last=False)[0])
             self._sitting = context.task_id
             self._note()
             self.seat.restart()
@@ -247,7 +250,7 @@ class _Tasks(TaskStore):
         kept.CopyFrom(task)
         self._tasks[task.id] = kept
         self._tasks.move_to_end(task.id)
-        if len(self._tasks) > _MAX_TASKS:
+        if len(self._tasks) > 2 * _MAX_TASKS:  # those that are ended for new ones are there until then
             self._tasks.popitem(last=False)
 
     async def get(self, task_id: str, context: ServerCallContext) -> Task | None:
@@ -317,6 +320,8 @@ class SeatA2A:
             *create_rest_routes(self._handler, path_prefix=self._prefix),
         ]
         self._app = Starlette(routes=routes)
+        self.agent.forget = self._forget
+        self._ending: set[asyncio.Task[Any]] = set()
         self._requests, self._idle = 0, asyncio.Event()
         self._idle.set()
 
@@ -329,7 +334,20 @@ class SeatA2A:
             async with asyncio.timeout(_LAST_SECONDS):
                 await self._idle.wait()
         self.agent.close()
+        await asyncio.gather(*self._ending, return_exceptions=True)
         await self._handler.aclose()
+
+    def _forget(self, task: str) -> None:
+        """End what the package keeps running for a task."""
+        cancel = self._handler.on_cancel_task(CancelTaskRequest(id=task), ServerCallContext())
+        ending = asyncio.get_running_loop().create_task(cancel)
+        self._ending.add(ending)
+        ending.add_done_callback(self._ended)
+
+    def _ended(self, ending: asyncio.Task[Any]) -> None:
+        self._ending.discard(ending)
+        if not ending.cancelled():
+            ending.exception()  # one that is over already cannot be ended
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         headers = dict(scope["headers"])

@@ -198,6 +198,32 @@ def test_a_number_that_json_does_not_have_is_refused_and_breaks_no_task(number: 
     run(play())
 
 
+def test_tasks_that_were_left_behind_end_and_a_message_may_name_its_task_alone() -> None:
+    async def play() -> None:
+        seat = OpenSeat("toy/Ann")
+        app, headers = SeatA2A(seat, URL), {"Authorization": f"Bearer {seat.secret}", "A2A-Version": "1.0"}
+        game = Game(seat)
+        playing = asyncio.create_task(game.play())
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), headers=headers, timeout=20) as http:
+
+            async def say(text: str, task: str = "") -> Any:
+                message = {"messageId": text + task, "role": "ROLE_USER", "taskId": task, "parts": [{"text": text}]}
+                body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+                return (await http.post(f"{URL}/", json=body)).json()["result"]["task"]
+
+            for number in range(70):
+                task = (await say(f"start {number}"))["id"]
+            assert len(asyncio.all_tasks()) < 5 * 70
+            for move in ("no move", "ACTION: GRAB", "ACTION: GRAB "):
+                state = (await say(move, task))["status"]["state"]
+            assert state == "TASK_STATE_COMPLETED"
+            await playing
+        await app.close()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(play())
+
+
 def test_several_calls_are_one_move() -> None:
     async def play() -> None:
         seat = OpenSeat("toy/Ann")
