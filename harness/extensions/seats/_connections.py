@@ -14,7 +14,7 @@ PATIENCE = 30.0
 """Seconds that the head of a request may take to come."""
 
 
-class Connections:
+class SeatConnections:
     """All connections of a server. One more than `most` closes the oldest that has sent no request; where there is
     none, the one that has been idle for longest; where all are busy, itself.
 
@@ -25,18 +25,18 @@ class Connections:
 
     def __init__(self, most: int = MAX_CONNECTIONS, patience: float = PATIENCE) -> None:
         self.most, self.patience = min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2), patience
-        self._strangers: dict[Connection, None] = {}
-        self._idle: dict[Connection, None] = {}
-        self._busy: set[Connection] = set()
+        self._strangers: dict[SeatConnection, None] = {}
+        self._idle: dict[SeatConnection, None] = {}
+        self._busy: set[SeatConnection] = set()
 
-    def __call__(self, *arguments: Any, **named: Any) -> Connection:
+    def __call__(self, *arguments: Any, **named: Any) -> SeatConnection:
         """A connection, made of what the server gives to its protocol."""
-        return Connection(self, *arguments, **named)
+        return SeatConnection(self, *arguments, **named)
 
     def __len__(self) -> int:
         return len(self._strangers) + len(self._idle) + len(self._busy)
 
-    def add(self, one: Connection) -> None:
+    def add(self, one: SeatConnection) -> None:
         """A new connection."""
         if len(self) >= self.most:
             oldest = next(iter(self._strangers), None) or next(iter(self._idle), one)
@@ -46,13 +46,13 @@ class Connections:
                 return
         self._strangers[one] = None
 
-    def remove(self, one: Connection) -> None:
+    def remove(self, one: SeatConnection) -> None:
         """A connection that is closed."""
         self._strangers.pop(one, None)
         self._idle.pop(one, None)
         self._busy.discard(one)
 
-    def note(self, one: Connection) -> None:
+    def note(self, one: SeatConnection) -> None:
         """A connection has begun to answer a request, or has answered one."""
         if one.is_busy and one not in self._busy:
             self.remove(one)
@@ -62,10 +62,10 @@ class Connections:
             self._idle[one] = None
 
 
-class Connection(H11Protocol):
+class SeatConnection(H11Protocol):
     """A connection."""
 
-    def __init__(self, pool: Connections, *arguments: Any, **named: Any) -> None:
+    def __init__(self, pool: SeatConnections, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._pool = pool
         self._deadline: asyncio.TimerHandle | None = None

@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 import uvicorn
 
 from harness.api.errors import SetupError
-from harness.extensions.seats._connections import MAX_CONNECTIONS, PATIENCE, Connections
+from harness.extensions.seats._connections import MAX_CONNECTIONS, PATIENCE, SeatConnections
 from harness.extensions.seats.board import OpenSeat
 
 HOST = "127.0.0.1"
@@ -77,7 +77,7 @@ class SeatListener:
     """
 
     def __init__(self, port: int = 0, most: int = MAX_CONNECTIONS, patience: float = PATIENCE) -> None:
-        self._port, self._connections = port, Connections(most, patience)
+        self._port, self._connections = port, SeatConnections(most, patience)
         self._places: dict[str, _Place] = {}
         self._names: dict[OpenSeat, str] = {}
         self._socket: socket.socket | None = None

@@ -21,7 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 from harness.api import Reply, Request, Thread
 from harness.extensions.games.legal import LegalAction
 from harness.extensions.networks.calls import Calls
-from harness.extensions.seats._connections import Connections
+from harness.extensions.seats._connections import SeatConnections
 from harness.extensions.seats.board import OpenSeat
 from harness.extensions.seats.listener import SeatListener
 from harness.extensions.seats.mcp_server import MAX_SESSIONS, WAIT
@@ -301,7 +301,7 @@ def test_half_a_files_limit_is_used_for_connections() -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (128, limits[1]))
     try:
-        assert Connections().most == 64
+        assert SeatConnections().most == 64
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
