@@ -53,8 +53,6 @@ _WAIT = 3600.0
 """Seconds after which a wait begins anew."""
 _PARKED = 600.0
 """Seconds after which the package's own bookkeeping of a task that waits for a client is put away."""
-_DISPATCH = "EventQueueSource._dispatch_loop"
-"""The package's tasks that pass events on."""
 _LOST = "another client plays this seat now"
 _LAST_SECONDS = 1.0
 """Seconds at the end in which clients get the answers that are on their way."""
@@ -338,11 +336,6 @@ class SeatA2A:
         self.agent.close()
         await asyncio.gather(*self._ending, return_exceptions=True)
         await self._handler.aclose()
-        # the package leaves those of requests for tasks that are unknown or over
-        left = [one for one in asyncio.all_tasks() if getattr(one.get_coro(), "__qualname__", "") == _DISPATCH]
-        for one in left:
-            one.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
 
     def _forget(self, task: str) -> None:
         """End what the package keeps running for a task."""
