@@ -37,7 +37,7 @@ VLLM_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
 """Several engines at once: by default each binds itself to the same cores, and fills a fourth of the memory."""
 
 
-FEW = 24
+FEW = 28
 """Test functions that one process runs in about the time that workers take to start."""
 _TEST = re.compile(r"^(?:async )?def test_", re.MULTILINE)
 

@@ -144,8 +144,7 @@ def usage_of(
 
     Args:
         engines: name of a model in the spec → what answers for it.
-        inner: as in `Plan`. A program's inner calls are billed, and not its replies; a reply from a cache, for which
-            no call was made now, as what these calls took when it was made.
+        inner: as in `Plan`. A program's inner calls are billed, and not its replies.
     """
     usage: dict[str, Counter[str]] = {}  # counts may be USD
 
@@ -162,9 +161,8 @@ def usage_of(
             counts.update({"replies": len(move.calls), "inner_calls": move.inner_calls.calls})
             continue
         for call in move.calls:
-            counts, in_batch = of(inner.get(name, name))
+            counts, in_batch = of(name)
             counts.update(billed(call, in_batch))
-            counts.update({"replies": 1} if name in inner else {})
     return {model: {kind: count for kind, count in counts.items() if count} for model, counts in usage.items()}
 
 

@@ -136,7 +136,8 @@ def _plan(
     given = not meta.get("policies_only") and "model" in (meta.get("engine_args") or {"model": {}})
     first: ComparingEngine | None = None
     if given:
-        record = label, facts, moves, calls, seed, weights.get("model")
+        behind = [one["model"] for one in (meta.get("inner") or {}).values() if one.get("engine") == "model"]
+        record = str(behind[0]) if behind else label, facts, moves, calls, seed, weights.get("model")
         inner = _inner_of_model(claimed, moves)
         first = ComparingEngine(*record) if inner is None else ComparingProgram(inner, *record)
     plan = resolve.plan(claimed.spec, project, first)

@@ -115,7 +115,7 @@ async def one(ask: Ask, request: Request) -> str:
 
 
 @pytest.mark.parametrize("again", ["use_cache", "reuse"])
-def test_replies_from_a_cache_cost_what_their_calls_did(tmp_path: Path, again: str) -> None:
+def test_calls_that_a_cache_answers_cost_what_they_did(tmp_path: Path, again: str) -> None:
     def paid(request: Request) -> Completion:
         return Completion("x", input_tokens=10, output_tokens=2, cost=0.5)
 
@@ -123,11 +123,11 @@ def test_replies_from_a_cache_cost_what_their_calls_did(tmp_path: Path, again: s
     first = played(tmp_path / "first", one, paid, **cache)
     second = played(tmp_path / "second", one, paid, **(cache or {"reuse": first.folder}))
     assert table(second, "Cost")["usd"] == table(first, "Cost")["usd"] == pytest.approx(1.5)
-    assert table(second, "Cost")["replies"] == 3 and next(second.turns())["inner_calls"] is None
+    assert table(second, "Cost")["replies"] == 3 and next(second.turns())["inner_calls"] == 1
     assert sum(row["cost"] for row in second.episodes()) == pytest.approx(1.5)
 
 
-def test_replies_from_a_cache_are_billed_at_the_price_of_the_inner_model(tmp_path: Path) -> None:
+def test_calls_that_a_cache_answers_are_billed_at_the_price_of_the_inner_model(tmp_path: Path) -> None:
     first = played(tmp_path / "first", one, said, PRICED, use_cache=tmp_path / "cache")
     second = played(tmp_path / "second", one, said, PRICED, use_cache=tmp_path / "cache")
     assert table(second, "Cost")["usd"] == table(first, "Cost")["usd"] == pytest.approx(3 * 0.03)
