@@ -349,18 +349,6 @@ class SeatA2A:
         if not ending.cancelled():
             ending.exception()  # one that is over already cannot be ended
 
-    def _forget(self, task: str) -> None:
-        """End what the package keeps running for a task."""
-        cancel = self._handler.on_cancel_task(CancelTaskRequest(id=task), ServerCallContext())
-        ending = asyncio.get_running_loop().create_task(cancel)
-        self._ending.add(ending)
-        ending.add_done_callback(self._ended)
-
-    def _ended(self, ending: asyncio.Task[Any]) -> None:
-        self._ending.discard(ending)
-        if not ending.cancelled():
-            ending.exception()  # one that is over already cannot be ended
-
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         headers = dict(scope["headers"])
         given = headers.get(b"authorization", b"")
