@@ -112,7 +112,9 @@ class Samples:
                 if isinstance(item, pytest.Function) and getattr(item.obj, "is_hypothesis_test", False):
                     item.add_marker("slow")
             # Slow tests of these run in their own groups, those of engines where their packages are installed.
-            items[:] = [item for item in items if not any(map(item.get_closest_marker, ("vllm", "tiny", "docs")))]
+            items[:] = [
+                item for item in items if not any(map(item.get_closest_marker, ("vllm", "tiny", "docs", "agents")))
+            ]
         if share := os.environ.get("SLOW_TESTS"):
             which, parts = map(int, share.split("/"))
             items[:] = [

@@ -41,8 +41,12 @@ COMMANDS = [
     if line.startswith("harness eval") and "inner=" not in line
 ]
 WITH_MODELS = [
-    pytest.param(shlex.split(line.replace("Qwen/Qwen3-8B", "fake"))[1:], id=f"{page.stem}, {line.split()[3]}")
-    for page in (PAGE, FIRST)
+    pytest.param(
+        shlex.split(line.replace("Qwen/Qwen3-8B", "fake"))[1:],
+        id=f"{page.stem}, {line.split()[3]}",
+        marks=[pytest.mark.slow] if page == PAGE else [],
+    )
+    for page in (FIRST, PAGE)
     for _, body in blocks(page, "console")
     for line in body.splitlines()
     if line.startswith("harness eval") and "label=LangGraph,inner=" in line
