@@ -16,20 +16,17 @@ from typing import TYPE_CHECKING, Any
 from harness.api import Completion, InnerRequest, InnerUsage, Request, Thread, TurnId, derive_seed
 from harness.api.errors import (
     BudgetSpentError,
-    ContextLengthError,
     EngineError,
     EngineFatalError,
     InnerCallError,
     LimitReachedError,
-    RefusedError,
-    RequestError,
     SetupError,
     StorageError,
 )
 from harness.api.inner_calls import NoTurnError
 from harness.engines.usage import billed
 from harness.runtime.steps import Recorded
-from harness.storage import PASSING, UNFINISHED, Line, completion_of
+from harness.storage import PASSING, RECORDED_ERRORS, UNFINISHED, Line, completion_of
 from harness.storage.inner_calls import DROPPED, InnerCall, InnerWriter, RecordedAttempt, dropped_line, in_order
 
 if TYPE_CHECKING:
@@ -38,9 +35,6 @@ if TYPE_CHECKING:
 _THREADS = 8
 """Conversations of a seat that are kept, for calls that go on with them."""
 _STOPS = (EngineFatalError, StorageError, BudgetSpentError, SetupError)
-_KINDS: Mapping[str, type[EngineError]] = {
-    kind.kind: kind for kind in (ContextLengthError, RefusedError, RequestError, EngineError)
-}
 
 
 class OpenSeats:
@@ -191,8 +185,9 @@ class InnerSeat:
             raise LimitReachedError(f"{limited}; then {failure}") from failure
         if turn.failed_last is not None:
             message = f"{failure}; its last call of {self.name} failed: {turn.failed_last}"
-            is_outage = turn.failed_last.kind in PASSING
-            raise (InnerCallError if is_outage else _KINDS[turn.failed_last.kind])(message) from failure
+            kind = turn.failed_last.kind
+            error = InnerCallError if kind in PASSING else RECORDED_ERRORS.get(kind, EngineError)
+            raise error(message) from failure
         raise failure
 
     def _count(self, turn: InnerTurn, limited: bool) -> None:
@@ -250,7 +245,7 @@ def _answer(line: Line) -> Completion:
     """What a recorded call gave. Raises what it raised."""
     if "call" in line:
         return completion_of(line["call"])
-    raise _KINDS.get(line["error_kind"], EngineError)(line["error"])
+    raise RECORDED_ERRORS.get(line["error_kind"], EngineError)(line["error"])
 
 
 class InnerTurn:

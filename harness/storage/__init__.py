@@ -25,13 +25,14 @@ from .journal import (
     whole,
 )
 from .journal_state import JournalState
-from .pending_failures import PASSING, REFUSALS, PendingFailures, refusals_line
+from .pending_failures import PASSING, RECORDED_ERRORS, REFUSALS, PendingFailures, refusals_line
 from .token_ids import PromptIds, completion_of, fields_of
 
 __all__ = [
     "JOURNAL",
     "MARKS",
     "PASSING",
+    "RECORDED_ERRORS",
     "REFUSALS",
     "RESUME",
     "SCHEMA",

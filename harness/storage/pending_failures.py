@@ -15,9 +15,17 @@ The journal gets every line at once. Its readers, and the process that writes it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import takewhile
 
-from harness.api.errors import ContextLengthError, EngineError, InnerCallError, RefusedError, RequestError
+from harness.api.errors import (
+    ContextLengthError,
+    EngineError,
+    InnerCallError,
+    LimitReachedError,
+    RefusedError,
+    RequestError,
+)
 
 from .journal import RESUME, Line
 
@@ -25,6 +33,11 @@ PASSING = (RequestError.kind, EngineError.kind, InnerCallError.kind)
 """Kinds of failed requests that may go well another time."""
 REFUSALS = (RefusedError.kind, ContextLengthError.kind)
 """Kinds of requests that an engine did not take."""
+RECORDED_ERRORS: Mapping[str, type[EngineError]] = {
+    error.kind: error
+    for error in (EngineError, ContextLengthError, RequestError, RefusedError, InnerCallError, LimitReachedError)
+}
+"""The `error_kind` of a recorded request → what was raised then."""
 Entry = tuple[int, Line]
 """A line and its offset in its file."""
 

@@ -25,28 +25,20 @@ from harness.api import (
 )
 from harness.api.errors import (
     BudgetSpentError,
-    ContextLengthError,
     EngineError,
     EngineFatalError,
-    InnerCallError,
-    LimitReachedError,
-    RefusedError,
-    RequestError,
 )
 from harness.api.inner_calls import RepeatsPrograms
 from harness.config.plan import Job, Plan, protocol_seed
 from harness.runtime.episode import play
 from harness.runtime.seats import seats
 from harness.runtime.steps import Recorded, Steps, by_turn
+from harness.storage import RECORDED_ERRORS
 
 from .base_run import BaseRun
 from .replay_key import KeepsReplies
 
 Journaled = Mapping[str, Recorded]
-_ERRORS: Mapping[str, type[EngineError]] = {
-    error.kind: error
-    for error in (EngineError, ContextLengthError, RequestError, RefusedError, InnerCallError, LimitReachedError)
-}
 
 
 class Memory:
@@ -164,10 +156,8 @@ def _calls(episode: str, agent: str, index: int, move: Move) -> Iterator[tuple[s
     """(request, what came of it) of every call of a move."""
     said: list[Completion | EngineError] = [*move.calls]
     limited = move.error_kind == "limit" and (move.inner_calls is None or not move.inner_calls.limited)
-    if (
-        move.error_kind is not None and move.error_kind in _ERRORS and not limited
-    ):  # the call after the last answered one failed
-        said.append(_ERRORS[move.error_kind](move.error or ""))
+    if (error := RECORDED_ERRORS.get(move.error_kind or "")) is not None and not limited:
+        said.append(error(move.error or ""))  # the call after the last answered one failed
     yield from ((f"{episode}/{agent}/{index}/{attempt}", one) for attempt, one in enumerate(said))
 
 

@@ -174,7 +174,7 @@ class OpenSeat:
         """Publish a turn and wait for its move. Turns that were answered before the run stopped are served first.
 
         Raises:
-            RequestError: nobody will make it: the seat is closed, or `fail` was called.
+            RequestError: no move will be made: the seat is closed, or `fail` was called.
         """
         if self.is_closed:
             raise RequestError(f"{self.name} is closed")

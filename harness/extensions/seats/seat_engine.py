@@ -62,7 +62,7 @@ class ServedSeat(Engine, CallsTools):
         """Learn who sits where in every episode of a run, in which this engine has a name.
 
         Raises:
-            SetupError: it plays nobody; or several agents, and there is one client.
+            SetupError: no agent of the run is played by it; or several agents, and there is one client.
         """
         self.seating, self._names = {}, []
         for job in plan.episodes():
@@ -74,7 +74,7 @@ class ServedSeat(Engine, CallsTools):
             self.seating[episode_id(*job)] = {agent: place for place, agent in enumerate(own)}
             self._names = own if len(own) > len(self._names) else self._names
         if not self._names:
-            raise SetupError("an outside agent plays nobody in this run", hint="Name another seat.")
+            raise SetupError("no agent of this run is played from outside", hint="Name another seat.")
         if self.stdio and len(self._names) > 1:
             hint = "Leave --stdio out: each seat then has a URL of its own."
             raise SetupError(f"--stdio serves one seat, and {len(self._names)} agents are to be played", hint=hint)

@@ -49,7 +49,7 @@ def serve(options: argparse.Namespace) -> int:
         engine = plan.engines.get(OUTSIDE)
         if not isinstance(engine, ServedSeat):
             hint = "Name a group that a model may play; `harness plan` lists them."
-            raise SpecError(f"nobody can sit at {options.seat!r}", place=Place("--seat"), hint=hint)
+            raise SpecError(f"an outside agent cannot play {options.seat!r}", place=Place("--seat"), hint=hint)
         engine.prepare(plan, OUTSIDE)
         engine.output = output
         return evaluate_one(options, plan)[0]

@@ -14,20 +14,12 @@ from typing import Any
 
 from harness.api import CallsTools, Completion, ContinuesText, Engine, InnerUsage, Move, Request, Thread
 from harness.api.errors import (
-    ContextLengthError,
     EngineError,
-    InnerCallError,
-    LimitReachedError,
-    RefusedError,
-    RequestError,
 )
 from harness.api.inner_calls import RepeatsPrograms
 from harness.engines.call_keys import CallKeys
+from harness.storage import RECORDED_ERRORS
 
-_ERRORS: dict[str, type[EngineError]] = {
-    error.kind: error
-    for error in (EngineError, ContextLengthError, RequestError, RefusedError, InnerCallError, LimitReachedError)
-}
 MAX_LISTED = 1000
 """Ids of calls that are kept of each kind of difference."""
 
@@ -100,8 +92,9 @@ class ComparingEngine(Engine, CallsTools, ContinuesText):
             answer = calls[attempt]
             self._compare(request, answer)
             return replace(answer, request_digest=None)
-        if move is not None and attempt == len(calls) and move.error_kind in _ERRORS:
-            raise _ERRORS[move.error_kind](move.error or "")
+        error = None if move is None or attempt > len(calls) else RECORDED_ERRORS.get(move.error_kind or "")
+        if move is not None and error is not None:
+            raise error(move.error or "")
         if len(self.counts.missing) < MAX_LISTED:
             self.counts.missing.append(request.id)
         raise NotRecordedError("the record holds no answer")

@@ -1,7 +1,7 @@
 // One agent's conversation exactly as it was sent and answered, with what was read from each reply.
 
 import { text as whole } from "./api.js";
-import { duration, h, json, number, plural, said, set, usd } from "./dom.js";
+import { callFacts, duration, h, json, number, plural, said, set, usd } from "./dom.js";
 import { innerCalls } from "./inner.js";
 import { whatIfButton } from "./what_if.js";
 
@@ -146,15 +146,7 @@ function message(role, text, turn, part, context) {
 }
 
 function reply(call, i, turn, context) {
-  const meta = [
-    call.input_tokens !== null &&
-      `${number(call.input_tokens)} in${call.cached_tokens ? ` (${number(call.cached_tokens)} cached)` : ""}`,
-    call.output_tokens !== null &&
-      `${number(call.output_tokens)} out${call.reasoning_tokens ? ` (${number(call.reasoning_tokens)} reasoning)` : ""}`,
-    call.latency !== null && duration(call.latency),
-    call.cost !== null && usd(call.cost, call.cost_is_whole),
-    call.finish_reason && `ended: ${call.finish_reason}`,
-  ].filter(Boolean);
+  const meta = callFacts(call);
   return h(
     "section",
     { class: "message assistant" },

@@ -158,6 +158,19 @@ export function plural(count, noun, more = `${noun}s`) {
   return `${number(count)} ${count === 1 ? noun : more}`;
 }
 
+/** What a model call used, in words: tokens, time, cost, and why it ended. */
+export function callFacts(call) {
+  return [
+    call.input_tokens !== null &&
+      `${number(call.input_tokens)} in${call.cached_tokens ? ` (${number(call.cached_tokens)} cached)` : ""}`,
+    call.output_tokens !== null &&
+      `${number(call.output_tokens)} out${call.reasoning_tokens ? ` (${number(call.reasoning_tokens)} reasoning)` : ""}`,
+    call.latency !== null && duration(call.latency),
+    call.cost !== null && usd(call.cost, call.cost_is_whole),
+    call.finish_reason && `ended: ${call.finish_reason}`,
+  ].filter(Boolean);
+}
+
 /** A JSON value on a line with spaces between its parts; null if it is longer than `room`. */
 function line(value, room) {
   if (value === null || typeof value !== "object") {

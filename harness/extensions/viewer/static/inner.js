@@ -1,7 +1,7 @@
 // What an agent's program asked its model in a turn, apart from its reply: loaded when a reader opens it.
 
 import { inner as load } from "./api.js";
-import { duration, h, json, number, plural, said, set, usd } from "./dom.js";
+import { callFacts, h, json, number, plural, said, set, usd } from "./dom.js";
 
 const ROLES = { system: "System", user: "User", assistant: "Assistant", tool: "Result of a call", text: "Text to continue" };
 
@@ -66,16 +66,7 @@ async function more(list, turn, context, body, offset) {
 }
 
 function callOf(call, body) {
-  const meta = [
-    call.input_tokens !== null &&
-      `${number(call.input_tokens)} in${call.cached_tokens ? ` (${number(call.cached_tokens)} cached)` : ""}`,
-    call.output_tokens !== null &&
-      `${number(call.output_tokens)} out${call.reasoning_tokens ? ` (${number(call.reasoning_tokens)} reasoning)` : ""}`,
-    call.latency !== null && duration(call.latency),
-    call.cost !== null && usd(call.cost, call.cost_is_whole),
-    call.finish_reason && `ended: ${call.finish_reason}`,
-    call.error !== null && `failed (${call.error_kind})`,
-  ].filter(Boolean);
+  const meta = [...callFacts(call), call.error !== null && `failed (${call.error_kind})`].filter(Boolean);
   const title = [
     `Call ${number(call.number + 1)}`,
     call.attempt > 0 && ` · for reply ${call.attempt + 1}`,
