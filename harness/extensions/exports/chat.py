@@ -42,15 +42,16 @@ class _Source:
 
 
 class _Rows:
-    """A JSONL file whose rows all have the same columns; a row that is there already is not written again.
+    """A JSONL file whose rows all have the same columns; by default a row that is there already is not written again.
 
     `tools` is a JSON text: loaders of data sets would make one type of the parameters of all tools. A file has the
     column where a row of it has tools.
     """
 
-    def __init__(self, path: Path, by_reward: bool) -> None:
+    def __init__(self, path: Path, by_reward: bool, keep_duplicates: bool) -> None:
         """`by_reward`: whether rows of other rewards teach something else."""
-        self.path, self.by_reward, self.count, self.repeated = path, by_reward, 0, 0
+        self.path, self.by_reward, self.keep_duplicates = path, by_reward, keep_duplicates
+        self.count = self.repeated = 0
         self._file = path.open("x", encoding="utf-8")
         self._seen: set[bytes] = set()
         self._bare = bytearray()  # whether each row has no tools
@@ -61,7 +62,8 @@ class _Rows:
         digest = hashlib.sha256(as_json([learned, facts["reward"] if self.by_reward else None]).encode()).digest()[:16]
         if digest in self._seen:
             self.repeated += 1
-            return False
+            if not self.keep_duplicates:
+                return False
         self._seen.add(digest)
         self._bare.append(not tools)
         self._file.write(as_json({**learned, **facts}) + "\n")
@@ -186,6 +188,7 @@ def _write(
     agent: Sequence[str] = (),
     group: Sequence[str] = (),
     holdout: Sequence[str] = (),
+    keep_duplicates: bool = False,
 ) -> str:
     """Write the rows of one kind; one episode at a time is in memory.
 
@@ -197,6 +200,7 @@ def _write(
         where, reward: as for `chosen`.
         agent, group: whose replies to learn from: of these agents, and of agents in these groups; none for all.
         holdout: specs and runs that are kept for evaluation.
+        keep_duplicates: whether a row is written as often as it was played.
 
     Raises:
         UserError: an option names what is not there, the runs hold cases that are kept, or nothing is left to write.
@@ -209,7 +213,7 @@ def _write(
     def wanted(name: str, of: str) -> bool:
         return (not agent or name in agent) and (not group or of in group)
 
-    rows = _Rows(folder / _files(run, kind=kind)[0], by_reward=kind not in _PAIRS)
+    rows = _Rows(folder / _files(run, kind=kind)[0], kind not in _PAIRS, keep_duplicates)
     with ReplyPairs(folder) as pairs:
         export = _Export(kind, rows, pairs, wanted)
         for source in sources:
@@ -244,12 +248,13 @@ def _summary(export: _Export, sources: Sequence[_Source], count: int) -> str:
     are_pairs, pairs = export.kind in _PAIRS, export.pairs
     of = f"of {pairs.prompts:,} prompts, with"
     left = [(number, f"turns {why}") for why, number in export.chats.left_out.items()]
+    repeated = 0 if export.rows.keep_duplicates or not count else export.rows.repeated
     left += [
         (sum(one.chosen.failed for one in sources), "episodes that failed or were not run"),
         (sum(one.chosen.others for one in sources), "episodes that --where does not choose"),
         (pairs.single, f"{of} one reply alone"),
         (pairs.ties, f"{of} replies of equal reward"),
-        (export.rows.repeated if count else 0, "rows that are there already"),
+        (repeated, "rows that are there already"),
     ]
     lines = [f"left out: {number:,} {what}" for number, what in left if number]
     if not count:
@@ -268,4 +273,5 @@ def _summary(export: _Export, sources: Sequence[_Source], count: int) -> str:
     return "\n".join([f"{what}, from {export.episodes:,} episodes; reward: {rewards}", *lines, *notes])
 
 
-FORM: Final = ExportForm(_files, _write, takes=("kind", "runs", "where", "reward", "agent", "group", "holdout"))
+_TAKES: Final = ("kind", "runs", "where", "reward", "agent", "group", "holdout", "keep_duplicates")
+FORM: Final = ExportForm(_files, _write, takes=_TAKES)

@@ -128,6 +128,13 @@ def test_a_policys_conversations(rows: Callable[..., tuple[Rows, str]], tmp_path
     assert f"{20 - len(texts)} rows that are there already" in out
 
 
+def test_a_row_is_written_as_often_as_it_was_played(rows: Callable[..., tuple[Rows, str]], tmp_path: Path) -> None:
+    done = run(tmp_path / "r")
+    written, out = rows(done.folder, "--keep_duplicates")
+    assert len(written) == 20 and "already" not in out
+    assert {(row["episode"], row["agent"]) for row in written} == {(t["episode"], t["agent"]) for t in done.turns()}
+
+
 def unique(names: Iterable[Any], among: set[Any]) -> list[Any]:
     return [name for name in dict.fromkeys(names) if name in among]
 
