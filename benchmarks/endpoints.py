@@ -75,9 +75,9 @@ BODIES = {
 }
 
 
-def request(access: Access, path: str, body: dict[str, object]) -> bytes:
+def request(access: Access, path: str, body: dict[str, object], model: str = Ready.name) -> bytes:
     """A request as OpenAI's client sends it."""
-    data = json.dumps({"model": Ready.name, **body}).encode()
+    data = json.dumps({"model": model, **body}).encode()
     head = [
         f"POST /{access.base_url.split('/', 3)[3]}{path} HTTP/1.1",
         "Host: 127.0.0.1",
@@ -93,19 +93,20 @@ def request(access: Access, path: str, body: dict[str, object]) -> bytes:
     return "\r\n".join(head).encode() + b"\r\n\r\n" + data
 
 
+async def send(server: EndpointServer, request: bytes, calls: int) -> None:
+    """Send a request so often, eight at a time, from another process."""
+    command = (sys.executable, "-c", _CLIENT, str(server.port), str(calls))
+    client = await asyncio.create_subprocess_exec(*command, stdin=subprocess.PIPE)
+    await client.communicate(request)
+    if client.returncode:
+        raise SystemExit("a call failed")
+
+
 async def cost(server: EndpointServer, sent: bytes, calls: int) -> float:
     """Milliseconds of CPU time of this process a call."""
-
-    async def send(number: int) -> None:
-        command = (sys.executable, "-c", _CLIENT, str(server.port), str(number))
-        client = await asyncio.create_subprocess_exec(*command, stdin=subprocess.PIPE)
-        await client.communicate(sent)
-        if client.returncode:
-            raise SystemExit("a call failed")
-
-    await send(WARM_UP)
+    await send(server, sent, WARM_UP)
     began = time.process_time()
-    await send(calls)
+    await send(server, sent, calls)
     return (time.process_time() - began) / calls * 1000
 
 

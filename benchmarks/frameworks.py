@@ -58,7 +58,7 @@ def table() -> None:
     with subprocess.Popen([sys.executable, __file__, "--serve"], **pipes) as server:
         assert server.stdout is not None
         url = server.stdout.readline().strip()
-        for name, code in {"at_once": AT_ONCE, **files}.items():
+        for name, code in {"at_once": AT_ONCE, **{name: files[name] for name in PACKAGES}}.items():
             with tempfile.TemporaryDirectory() as folder:
                 (Path(folder) / f"{name}.py").write_text(code)
                 environment = {**os.environ, "OPENAI_BASE_URL": url, "OPENAI_API_KEY": "none", "OPENAI_MODEL": "fake"}
