@@ -125,6 +125,7 @@ class Work:
     on_over: Callable[[str], None] = lambda why: None
     count_turns: Callable[[str, TurnCounts], None] | None = None
     _untaken: Iterator[Job] | None = field(default=None, init=False)
+    _was_whole: bool = field(default=False, init=False)  # nothing was left to play when the session began
 
     def __post_init__(self) -> None:
         self.shares = ShareCheck(self.plan, self.options.stop_unless or {})
@@ -147,8 +148,10 @@ class Work:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the rule ends the run before its plan does."""
-        return bool(self.remaining) and self.rule is not None and self.rule.reached is not None
+        """Whether the rule ends the run before its plan does: also where the others were under way and have ended."""
+        if self.rule is None or self.rule.reached is None or self._was_whole:
+            return False
+        return len(self.rule.counted) < len(self.episodes)
 
     @property
     def remaining(self) -> int:
@@ -198,6 +201,7 @@ class Work:
         """Take what the journal has. `rule`: may end the run."""
         self.rule = rule
         self.read_journal()
+        self._was_whole = not self.remaining
         for job in self.jobs() if self.moves else ():
             self.on_recorded(job, self.moves.get(episode_id(*job), {}))
 

@@ -21,6 +21,8 @@ from harness.config.spec import parse
 from harness.engines.mock import Mock
 from harness.extensions.stopping.balanced_order import Blocks
 from harness.extensions.stopping.until_options import Wanted
+from harness.runtime.executors import Local
+from harness.runtime.runner import Work
 from tests.helpers.commands import invoke
 
 SUMS: dict[str, Any] = {
@@ -134,6 +136,26 @@ def test_how_many_episodes_are_open_at_once_changes_nothing(width: int, tmp_path
     ended = [line for line in (tmp_path / "r" / "journal.jsonl").read_text("utf-8").splitlines() if '"k":"end"' in line]
     assert len(ended) == 74 + len(run.meta["stopped"]["not_counted"]) < 120
     assert harness.load_run(run.folder).scores == run.scores
+
+
+def test_workers_that_are_ahead_of_the_rule_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a cluster whose workers have played all before the rule hears of it."""
+    at_once, play = harness.evaluate(SUMS, until="headline ±12%", output_path=tmp_path / "a"), Local.play
+
+    async def ahead(self: Local, work: Work) -> None:
+        rule, work.rule = work.rule, None
+        await play(self, work)
+        work.rule = rule
+        assert rule is not None and not work.remaining
+        for score in work.done.values():
+            rule.add(score)
+
+    monkeypatch.setattr(Local, "play", ahead)
+    late = harness.evaluate(SUMS, until="headline ±12%", output_path=tmp_path / "b")
+    assert late.scores == at_once.scores and harness.load_run(late.folder).scores == late.scores
+    assert len(late.scores) + len(late.meta["stopped"]["not_counted"]) == 120
+    whole = harness.evaluate(SUMS, output_path=tmp_path / "b")
+    assert len(whole.scores) == 120 and "stopped" not in whole.meta
 
 
 def test_grading_again_keeps_to_the_episodes_that_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
