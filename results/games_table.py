@@ -28,7 +28,7 @@ from harness.runtime.steps import drive
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "openspiel_games.md"
 HEAD = (
     *("game", "players", "sees", "floor", "ceiling", "turns", "system", "a turn", "a game"),
-    *("questions", "states", "met", "same"),
+    *("states", "met"),
 )
 LINE = f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}"
 MOST = 400
@@ -298,13 +298,15 @@ def row(text: str) -> str:
     listed = {line[0]: line for line in module.games(task.name)}[task.name]
     long, found = size(text), compared(text, *SOLVED.get(text, ()))
     ends = [f"{statistics.fmean(values):z.2f}" for values in (scale.floor, scale.ceiling)] if scale else ["–", "–"]
-    same = "yes" if not found.leaks and not found.losses else "leaks" if found.leaks else "not enough"
+    flaws = ["leaks"] * bool(found.leaks) + ["not enough"] * bool(found.losses)
+    if found.answered < found.states:
+        flaws.append(f"questions {100 * found.answered / found.states:.4g} %")
     cells = [
-        *(f"`{text}`", listed[1] if text == task.name else f"{task.loaded.players}", listed[2], *ends),
+        f"`{text}` ({', '.join(flaws)})" if flaws else f"`{text}`",
+        *(listed[1] if text == task.name else f"{task.loaded.players}", listed[2], *ends),
         f"{'over ' * long.cut}{long.turns:.0f}",
         *(f"{number:,}" for number in (long.system, long.turn, long.game)),
-        f"{100 * found.answered / found.states:.4g} %",
-        *(f"{found.states:,}", f"{found.met:,}", same),
+        *(f"{found.states:,}", f"{found.met:,}"),
     ]
     return f"| {' | '.join(cells)} |"
 

@@ -46,7 +46,7 @@ class EpisodeScore:
             numerator and denominator; of a `CorpusMetric` its record.
         error: why the episode failed, `NOT_RUN`, or None. A failed episode's numbers are never used.
         uses_ground_truth: whether players knew the right answer (`Policy.uses_ground_truth`); tables say so at its
-        numbers.
+            numbers.
         limited: whether an agent was not asked (again) because a limit of the spec (`harness.config.limits`) was
             reached.
         turns: name of a model in the spec → {"asked": turns in which it was asked, "answered": those in which it

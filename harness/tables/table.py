@@ -80,7 +80,7 @@ class Cell:
         low, high: 95 % interval (`harness.tables.stats.interval`), if the table asks for one and the value has one.
         std: population standard deviation (ddof = 0) of the pooled numbers, if the table asks for it.
         uses_ground_truth: whether players of some of the episodes knew the right answer
-        (`harness.api.InformedPolicy`).
+            (`harness.api.InformedPolicy`).
         method: how the interval was computed, where `harness.tables.stats.interval_by` did; notes name it.
         one_sample: whether its conditions count as one sample (`harness.tables.stats.clustered`); a note says so.
         unread: whether too few turns of the model of some of the episodes were parsed to say anything of it.
