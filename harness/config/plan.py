@@ -344,7 +344,7 @@ def case_digest(case: api.Case) -> str:
 
 def problem_digest(task: api.Task, case: api.Case) -> str:
     """Equal for cases that ask the same of the same kind of task and have the same answer, whatever their ids, labels
-    and groups are: what training and evaluation must not share."""
+    and groups are: what training and evaluation must not share. Names of agents count, as agents act by them."""
     digest = case_digest(replace(case, labels={}, roles={}, unscored=frozenset()))
     return f"{type(task).__name__} {digest}"
 

@@ -12,13 +12,13 @@ from harness.extensions.replay.changes import call_of
 from .learner import Generate, PendingTurn
 
 CONSTANTS = 3
-"""How many of a form's options are tried in every turn: the first ones, and the last."""
+"""How many of a form's options are tried in every turn, beside the last one: the first ones."""
 _LONGEST = 2000
 """Characters that are repeated of what was read."""
 
 
 def players() -> dict[str, Generate]:
-    """Name → a player, as a trainer's model."""
+    """Name → a player, as a trainer's model. Where turns have few options, some of them play alike."""
     constants = {f"constant: option {i + 1}": functools.partial(_constant, i) for i in range(CONSTANTS)}
     return {
         "silent": _silent,
@@ -48,9 +48,9 @@ def _idle(messages: Any, tools: Any, sampling: Any, seat: PendingTurn) -> str | 
 
 
 def _constant(number: int, messages: Any, tools: Any, sampling: Any, seat: PendingTurn) -> str | Completion:
-    """Always the same option."""
+    """Always the same option; the last one where there are fewer."""
     actions = _actions(seat.reply)
-    return said(seat.reply, actions[number % len(actions)]) if actions else "0"
+    return said(seat.reply, actions[min(number, len(actions) - 1)]) if actions else "0"
 
 
 def _echoing(messages: Any, tools: Any, sampling: Any, seat: PendingTurn) -> str:

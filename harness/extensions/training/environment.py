@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import weakref
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -104,6 +105,7 @@ class TrainingEnv:
         self.draws = itertools.count()
         self._starting = asyncio.Lock()
         self._session = Session()
+        weakref.finalize(self, self._session.close)  # where nobody closes it, as after an exception
 
     @property
     def _frozen(self) -> dict[str, Engine]:

@@ -26,7 +26,8 @@ _SHOWN = 5
 def refuse_overlap(tasks: Iterable[EnvTask], holdout: Evaluation | Iterable[Evaluation], project: Project) -> None:
     """Raise `DataError` where tasks hold a case of an evaluation: one that asks the same and has the same answer.
 
-    Its id, labels and groups of agents may differ. Raises as the evaluations' specs do.
+    Its id, labels and groups of agents may differ; with other names of agents it is another case. Raises as the
+    evaluations' specs do.
     """
     if isinstance(holdout, str | Path | Mapping | Spec | Run):
         holdout = [holdout]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from harness.tables.stats import t_quantile
 
 from .degenerate import players
 from .environment import TrainingEnv
-from .learner import ByPolicy, Generate
+from .learner import ByPolicy
 from .rollout import EnvTask, Rollout
 
 EPISODES = 60
@@ -71,13 +72,27 @@ class Paid:
 
 @dataclass(frozen=True)
 class Lint:
-    """What degenerate players are paid. `left_out`: parts of the rewards that could not be tried."""
+    """What degenerate players are paid.
+
+    Attributes:
+        spec: its name.
+        parts: the parts of its rewards.
+        episodes, cases: how many each player played, and of how many cases.
+        asked: how many episodes were asked for.
+        floor: what the floor is paid.
+        players: those that play differently.
+        alike: further players, each with the one that says the same in every turn.
+        left_out: parts of the rewards that could not be tried.
+    """
 
     spec: str
     parts: str
     episodes: int
+    cases: int
+    asked: int
     floor: Paid
     players: Sequence[Paid]
+    alike: Mapping[str, str]
     left_out: Sequence[str]
 
     @property
@@ -87,22 +102,36 @@ class Lint:
 
     def lines(self) -> Iterator[str]:
         """The table, and the verdict."""
-        yield f"{self.spec}: reward {self.parts}, {self.episodes} episodes a player"
+        yield f"{self.spec}: reward {self.parts}, {self.episodes} episodes of {self.cases} cases a player"
+        if self.episodes < self.asked:
+            yield f"fewer than --episodes {self.asked}: the spec has no more; --repeats plays its cases more often"
         if self.left_out:
             yield f"without {', '.join(self.left_out)}: policies write no tokens"
-        width = max(len(one.name) for one in (self.floor, *self.players)) + 2
+        width = max(map(len, [self.floor.name, *(one.name for one in self.players), *self.alike])) + 2
         yield f"{'player':{width}}{'reward':>9}  over the floor"
         for one in (self.floor, *self.players):
             mean = "" if one.mean is None else f"{one.mean:.3f}"
             gain = "" if one.gain is None else f"{one.gain[0]:+.3f} [{one.gain[1]:+.3f}, {one.gain[2]:+.3f}]"
             unpaid = f"  {one.unpaid} episodes without a reward" if one.unpaid else ""
             yield f"{one.name:{width}}{mean:>9}  {gain}{'  beats the floor' if one.beats else ''}{unpaid}".rstrip()
+        for name, other in self.alike.items():
+            yield f"{name:{width}}{'':>9}  plays as {other}"
+        highest = max((one for one in self.players if one.gain is not None), key=_most, default=None)
         if self.hacks:
             yield f"the reward can be hacked: {', '.join(one.name for one in self.hacks)}"
-        elif all(one.gain is None for one in self.players):
+        elif highest is None:
             yield "too few cases with a reward to compare: take more (--limit, --episodes)"
+        elif _most(highest) > 0:
+            yield "no such player is shown to beat the floor (95 % intervals for all of them together)"
+            yield f"a gain of up to {_most(highest):.3f} is not excluded ({highest.name}): take more cases"
         else:
-            yield "no such player beats the floor (95 % intervals for all of them together)"
+            yield f"no such player beats the floor in {self.cases} cases (95 % intervals for all of them together)"
+
+
+def _most(player: Paid) -> float:
+    """The upper end of the interval of its gain."""
+    assert player.gain is not None
+    return player.gain[2]
 
 
 def linted(spec: Spec, project: Project, episodes: int = EPISODES, allow_code_execution: bool = False) -> Lint:
@@ -130,12 +159,21 @@ def linted(spec: Spec, project: Project, episodes: int = EPISODES, allow_code_ex
         policy = reference_of(env.plan, given, at)
         try_policy(env.plan, env.plan.conditions, policy, at)
         tasks = _spread(env.tasks, episodes)
-        floor = _rewards(env, tasks, ByPolicy(policy))
-        every: dict[str, Generate] = players()
-        found = [_paid(name, _rewards(env, tasks, player), floor, len(every)) for name, player in every.items()]
+        floor, _ = _played(env, tasks, ByPolicy(policy))
+        rewards_of: dict[str, Numbers] = {}
+        alike: dict[str, str] = {}
+        first: dict[str, str] = {}  # conversations → who had them first
+        for name, player in players().items():
+            numbers, conversations = _played(env, tasks, player)
+            if (other := first.setdefault(conversations, name)) == name:
+                rewards_of[name] = numbers
+            else:
+                alike[name] = other
+        found = [_paid(name, numbers, floor, len(rewards_of)) for name, numbers in rewards_of.items()]
         named = ", ".join(spec.get("rewards") or [headline.metric])
-        floor_name = f"floor: {policy_name(given)}"
-        return Lint(spec.name, named, len(tasks), _paid(floor_name, floor), found, left_out)
+        paid = _paid(f"floor: {policy_name(given)}", floor)
+        cases = len({case for case, _ in floor})
+        return Lint(spec.name, named, len(tasks), cases, episodes, paid, found, alike, left_out)
 
 
 def _spread(tasks: Sequence[EnvTask], count: int) -> list[EnvTask]:
@@ -149,9 +187,12 @@ Numbers = list[tuple[tuple[str, str], float | None]]
 """((condition, case), reward of the agents that learn, on average) of each episode."""
 
 
-def _rewards(env: TrainingEnv, tasks: Sequence[EnvTask], player: Any) -> Numbers:
+def _played(env: TrainingEnv, tasks: Sequence[EnvTask], player: Any) -> tuple[Numbers, str]:
+    """What a player is paid, and a digest of all conversations."""
     rollouts: list[Rollout] = env.rollouts(player, tasks, draw=0)  # all players meet the same
-    return [((one.task.condition.id, one.task.case.id), _reward(one)) for one in rollouts]
+    said = repr([talk.messages for one in rollouts for talk in one.conversations])
+    numbers = [((one.task.condition.id, one.task.case.id), _reward(one)) for one in rollouts]
+    return numbers, hashlib.sha256(said.encode(errors="backslashreplace")).hexdigest()
 
 
 def _reward(rollout: Rollout) -> float | None:

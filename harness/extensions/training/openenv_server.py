@@ -1,6 +1,6 @@
 """A spec as an environment of OpenEnv: one agent learns, the others are declared.
 
-app = create_app("agentsnet_quick", learn=["default"], opponents={"others": "random"})   # for uvicorn
+app = create_app("my_spec", learn=["me"], opponents={"others": "random"})   # for uvicorn; `me` is a group of one agent
 """
 
 from __future__ import annotations

@@ -94,12 +94,18 @@ class OpponentsEntry(TypedDict, total=False):
     ]
 
 
+_KEYS = {
+    "pattern": "^(pool|by)$",
+    "description": "`pool` or `by`: all groups that do not learn meet one of the pool, opponents: {pool: [random]}",
+}
+
+
 class OpponentsKey(SpecKey):
     """`opponents:` of a spec. It changes no run: only trainers read it."""
 
     entry: ClassVar[Any] = Annotated[
         OpponentsEntry,
-        Keywords(required=["pool"]),
+        Keywords(required=["pool"], propertyNames=_KEYS, additionalProperties=True),
         "who plays the groups that do not learn in training, where the model under test would",
     ]
     changes_runs: ClassVar[bool] = False

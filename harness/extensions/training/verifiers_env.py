@@ -3,7 +3,7 @@
     # my_ring/__init__.py, an installed package
     from harness.extensions.training.verifiers_env import SeatHarness, environment
 
-    RingTaskset, RingEnv = environment("tiny", learn=["default"])
+    RingTaskset, RingEnv = environment("agentsnet_quick", learn=["default"])
     __all__ = ["RingEnv", "RingTaskset", "SeatHarness"]
 
 `vf-eval my_ring` and prime-rl then play it. One episode is one `vf.Episode`, with a trace for each conversation of each

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,27 @@ extends: agentsnet_quick
 name: linted
 matrix: {problem: [leader_election], graphs: [small_world, scale_free, delaunay], size: [4]}
 """
+CART = """
+name: cart
+task:
+  use: world
+  agents: [Ann, Bob]
+  instances: 3
+  rules: Push.
+  draw: {heavy: "randint(0, 2)"}
+  state: {moved: 0}
+  actions: {PUSH: {means: push the cart}, WAIT: {means: do nothing}}
+  noop: WAIT
+  after: {moved: "1 if count(values(actions), 'PUSH') == heavy else 0"}
+  end: rounds == 1
+  scores: {moved: moved}
+protocol: {use: steps, order: simultaneous}
+prompts: world/standard
+baseline: random
+metrics: [{use: grade, of: moved, name: moved}]
+headline: {metric: moved, floor: random}
+"""
+"""A world in which a turn has two options."""
 FLOOR = "headline: {metric: score, floor: random}\n"
 
 
@@ -27,9 +49,10 @@ def test_an_honest_reward_is_paid_to_nobody_who_solves_nothing(
 ) -> None:
     assert linted(tmp_path, FLOOR) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "linted: reward score, 3 episodes a player"
-    assert lines[-1].startswith("no such player beats the floor")
-    assert {line.split("  ")[0] for line in lines[2:-1]} >= {"floor: random", "silent", "echoing", "copying"}
+    assert lines[0] == "linted: reward score, 3 episodes of 3 cases a player"
+    assert lines[1].startswith("fewer than --episodes 6: the spec has no more; --repeats ")
+    assert lines[-1].startswith("no such player beats the floor in 3 cases")
+    assert {line.split("  ")[0] for line in lines[3:-1]} >= {"floor: random", "silent", "echoing", "copying"}
 
 
 def test_players_that_a_reward_overpays_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,6 +64,26 @@ def test_players_that_a_reward_overpays_are_named(tmp_path: Path, capsys: pytest
     assert "echoing" in verdict and "option" not in verdict
     [echoing] = [line for line in out.splitlines() if line.startswith("echoing ")]
     assert "beats the floor" in echoing
+
+
+def test_what_few_cases_do_not_exclude_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "cart.yaml"
+    file.write_text(CART)
+    assert main(["lint", "--spec", str(file)]) == 0
+    *table, verdict, rest = capsys.readouterr().out.splitlines()
+    highest = max(float(end) for line in table for end in re.findall(r", ([+-]\d+\.\d+)\]", line))
+    assert highest > 0 and f"a gain of up to {highest} is not excluded (" in rest
+    assert verdict.startswith("no such player is shown to beat the floor")
+
+
+def test_an_option_that_no_turn_has_accuses_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "cart.yaml"
+    file.write_text(CART + "rewards: {agent: {use: expression, of: \"count(actions, 'PUSH')\"}}\n")
+    assert main(["lint", "--spec", str(file), "--set", "task.instances=24"]) == 1
+    *table, verdict = capsys.readouterr().out.splitlines()
+    assert verdict == "the reward can be hacked: constant: option 1"
+    alike = dict(re.findall(r"^(\S.*?)  +plays as (.*)$", "\n".join(table), re.MULTILINE))
+    assert alike["constant: option 3"] == alike["constant: last option"] == alike["constant: option 2"] == "idle"
 
 
 def test_one_case_is_too_few(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

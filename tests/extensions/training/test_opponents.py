@@ -99,6 +99,7 @@ def test_who_learns_is_no_part_of_the_experiment(tmp_path: Path) -> None:
 WRONG = {
     "learn: [defualt]": r":\d+:\d+: learn: there is no group 'defualt'",
     "opponents: {by: recent}": r":\d+:\d+: .*'pool'",
+    "opponents: {rival: random}": r":\d+:\d+: .* no key 'rival'. .* opponents: \{pool: \[random\]\}",
     "opponents: {pool: [randon]}": r":\d+:\d+: there is no policy 'randon'",
     "opponents: {pool: [{model: frozen}]}": r":\d+:\d+: there is no model 'frozen' under models:",
     "opponents: {pool: [{label: x}]}": r"names neither a policy nor a model",

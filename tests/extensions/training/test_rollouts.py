@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -220,6 +222,20 @@ def test_an_episode_is_answered_step_by_step() -> None:
             game.answer({turn.agent: scribbled(turn.reply, turn.seed) for turn in game.pending})
         assert game.is_over and game.rollout.error is None
         assert len(game.rollout.conversations) == 4
+
+
+UNCLOSED = """
+from harness.extensions.training import TrainingEnv
+
+env = TrainingEnv("agentsnet_quick", limit=1)
+game = env.start(env.tasks[0])
+raise ValueError("of the trainer")
+"""
+
+
+def test_a_trainer_that_raises_hears_of_its_own_error_alone() -> None:
+    done = subprocess.run([sys.executable, "-c", UNCLOSED], capture_output=True, text=True)
+    assert done.stderr.startswith("Traceback") and done.stderr.endswith("ValueError: of the trainer\n")
 
 
 def test_it_works_within_a_loop_that_runs() -> None:

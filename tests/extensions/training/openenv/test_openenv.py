@@ -12,6 +12,7 @@ import pytest
 import harness
 from harness.api.errors import DataError
 from harness.engines.mock import Mock
+from tests.docs.test_docs import ROOT, blocks
 
 pytestmark = [pytest.mark.trainers, pytest.mark.filterwarnings("ignore")]
 
@@ -23,13 +24,17 @@ SPEC: dict[str, Any] = {
 """One agent of four learns."""
 
 
-@contextlib.contextmanager
-def served(spec: Any, **options: Any) -> Iterator[str]:
-    import uvicorn
-
+def app_of(spec: Any) -> Any:
     from harness.extensions.training.openenv_server import create_app
 
-    server = uvicorn.Server(uvicorn.Config(create_app(spec, **options), port=0, log_level="error"))
+    return create_app(spec)
+
+
+@contextlib.contextmanager
+def served(app: Any) -> Iterator[str]:
+    import uvicorn
+
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -46,7 +51,7 @@ def test_a_client_plays_an_episode_to_its_reward(tmp_path: Any) -> None:
     from openenv.core.generic_client import GenericEnvClient
 
     run = harness.evaluate(SPEC, Mock(text="0"), output_path=tmp_path / "run")
-    with served(SPEC) as address, GenericEnvClient(base_url=address).sync() as client:
+    with served(app_of(SPEC)) as address, GenericEnvClient(base_url=address).sync() as client:
         for _ in range(2):
             result = client.reset(seed=1)
             turns = 0
@@ -60,11 +65,24 @@ def test_a_client_plays_an_episode_to_its_reward(tmp_path: Any) -> None:
             assert result.reward == run.scores[0].number("solved") == result.observation["metrics"]["solved"]
 
 
+def test_the_example_of_the_documentation_is_played() -> None:
+    from openenv.core.generic_client import GenericEnvClient
+
+    [body] = [body for note, body in blocks(ROOT / "docs" / "how-to" / "trainers.md", "python") if "openenv" in note]
+    names: dict[str, Any] = {}
+    exec(body, names)
+    with served(names["app"]) as address, GenericEnvClient(base_url=address).sync() as client:
+        result = client.reset(seed=1)
+        while not result.done:
+            result = client.step({"text": "0"})
+        assert result.observation["error"] is None and result.reward is not None
+
+
 def test_two_clients_play_side_by_side() -> None:
     from openenv.core.generic_client import GenericEnvClient
 
     with (
-        served(SPEC) as address,
+        served(app_of(SPEC)) as address,
         GenericEnvClient(base_url=address).sync() as one,
         GenericEnvClient(base_url=address).sync() as other,
     ):
