@@ -1,7 +1,7 @@
 // Two runs side by side, or two parts of one, as `harness compare` computes it, and the cases in which they differ.
 
 import { computed, get } from "./api.js";
-import { h, loading, name as named, number, plural, said, scroller, set, state } from "./dom.js";
+import { h, loading, name as named, number, plural, prose, said, scroller, set, state } from "./dom.js";
 import { back, move } from "./places.js";
 import { table } from "./tables.js";
 
@@ -46,7 +46,7 @@ export async function comparePage(main, { query, signal }) {
   set(results, parts, loading("Comparing …"));
   try {
     const data = await computed("compare", sides, { signal });
-    set(results, parts, data.unchecked && h("p", { class: "problem", role: "note" }, data.unchecked), tablesOf(data));
+    set(results, parts, data.unchecked && h("p", { class: "problem", role: "note" }, prose(data.unchecked)), tablesOf(data));
     const cases = h("section", { "aria-labelledby": "cases-title" });
     results.append(cases);
     await listCases(cases, data, sides, query, signal);

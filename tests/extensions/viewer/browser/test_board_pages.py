@@ -75,6 +75,13 @@ def test_the_leaderboard_sorts_and_leads_to_runs(page: Page) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text("plain")
 
 
+def test_what_stands_between_backticks_is_shown_as_code(page: Page) -> None:
+    page.goto("/#/")
+    shown = "async (text) => (await import('/static/dom.js')).prose(text).innerHTML"
+    assert page.evaluate(shown, "`a <b>` and `c`.") == "<code>a &lt;b&gt;</code> and <code>c</code>."
+    assert page.evaluate(shown, "5` of 6") == "5` of 6"
+
+
 def test_two_runs_are_compared_case_by_case(page: Page) -> None:
     page.goto("/#/compare")
     page.locator("#side-a").select_option("calculator")
