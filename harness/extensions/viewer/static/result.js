@@ -73,10 +73,17 @@ function among(list, names) {
   return words.filter(Boolean).map((part, i) => [i > 0 && " · ", part]);
 }
 
+/** Whether a score is a mapping from agents to numbers. */
+function isPerAgent(value) {
+  return typeof value === "object" && !Array.isArray(value) && Object.values(value).every(Number.isFinite);
+}
+
 /** Grade, metrics, answers. */
 export function drawResult(element, data) {
   const numbers = (title, values) => {
-    const entries = Object.entries(values ?? {}).filter(([, value]) => value !== null);
+    const entries = Object.entries(values ?? {})
+      .filter(([, value]) => value !== null)
+      .flatMap(([name, value]) => (isPerAgent(value) ? Object.entries(value).map(([agent, own]) => [`${name}: ${agent}`, own]) : [[name, value]]));
     return (
       entries.length > 0 &&
       h(
