@@ -21,7 +21,7 @@ def facts(meta: Mapping[str, Any], folder: Path | str, cost: str, author: str | 
         meta: the content of run.json.
         folder: where the run is.
         cost: what it cost, in words.
-        author: who publishes the numbers, if that is known.
+        author: who stands for the numbers, if that is known.
     """
     spec, git = spec_of(meta), mapping(meta, "git")
     prompts = mapping(mapping(meta, "identity"), "prompts")

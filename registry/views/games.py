@@ -8,7 +8,7 @@ from typing import Any
 from harness.api import Protocol, Task, plugin
 from harness.extensions.games.game_result import alike, winners
 from harness.extensions.games.game_task import GameTask
-from harness.extensions.viewer.scenes import agents_acting, brief, count, messages, ring
+from harness.extensions.viewer.scenes import agents_acting, brief, count, messages, ring, why_nothing
 from harness.transcripts.view_api import RecordedTurn, Scene, Sheet, Transcript, View
 
 _MAX_NAMED_AGENTS = 6  # agents whose actions a caption names
@@ -75,7 +75,7 @@ def _words(turn: RecordedTurn) -> str:
     action = turn.move.action
     if isinstance(action, Mapping) and "act" in action:
         action = action["act"]
-    return brief(action, 80) or turn.move.error_kind or "nothing"
+    return brief(action, 80) or why_nothing(turn.move)
 
 
 def _ends(transcript: Transcript) -> tuple[Sheet, ...]:

@@ -31,6 +31,7 @@ from harness.extensions.analysis.pairs_table import all_pairs
 from harness.extensions.analysis.section import Section
 from harness.extensions.analysis.standings import Role, Standings, standings
 from harness.extensions.analysis.table_names import tables_named
+from harness.extensions.submissions.archive import stated_author
 from harness.plugins.lookup import part
 from harness.report.citation import as_table, facts
 from harness.runtime.options import Options
@@ -171,7 +172,12 @@ def _print(made: Leaderboard, options: argparse.Namespace) -> None:
 
 def _origin(found: Sequence[tuple[RunScores, Run]], author: str | None) -> Table:
     """Where the numbers of a board come from, by each run's record."""
-    return as_table([(scores.id, facts(run.meta, run.folder, scores.cost, author)) for scores, run in found])
+    return as_table(
+        [
+            (scores.id, facts(run.meta, run.folder, scores.cost, stated_author(run.folder) or author))
+            for scores, run in found
+        ]
+    )
 
 
 def _of(benchmark: str, title: str) -> str:

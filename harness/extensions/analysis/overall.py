@@ -152,7 +152,7 @@ def _notes(boards: Sequence[Standings], models: Rows, averaged: bool) -> Iterabl
     elif lacking := [why for board in boards if isinstance(why := scale_of(board), str)]:
         yield (
             f"No average: it runs from floor to ceiling of each benchmark, and {listed(lacking, '; ')}. "
-            "`--with_baselines` plays those that headlines name."
+            "`harness leaderboard --with_baselines` plays those that headlines name."
         )
     pvalues = [pair.pvalue for board in boards for pair in board.pairs if pair.pvalue is not None]
     if pvalues and len(boards) > 1:
@@ -160,7 +160,7 @@ def _notes(boards: Sequence[Standings], models: Rows, averaged: bool) -> Iterabl
         yield (
             f"The ranks of each benchmark are corrected for its own pairs of models. Of all {len(pvalues):,} tests of "
             f"this page {holm:,} are significant after Holm's correction, {rate:,} at a false discovery rate of 5 % "
-            "(Benjamini and Hochberg, 1995); `--pairs` lists them."
+            "(Benjamini and Hochberg, 1995); `harness leaderboard --pairs` lists them."
         )
     if any(row.cell.uses_ground_truth for cells in models.values() for row in cells.values()):
         yield f"{SIMULATED} simulated: players knew the right answer and gave it with a declared probability."

@@ -53,7 +53,7 @@ def heatmap(material: Material, choice: ChartOptions) -> Chart:
         tiles = axis.pcolormesh(matrix, cmap=ink, vmin=0, edgecolors="face", linewidth=0.2)
         bar = figure.colorbar(tiles, ax=axis, label="Messages an episode", shrink=0.85)
         bar.outline.set_visible(False)
-        bar.ax.yaxis.set_major_formatter(compact)
+        bar.ax.yaxis.set_major_formatter(lambda x, _: compact(x))
         axis.set_aspect("equal")
         axis.invert_yaxis()
         axis.spines[:].set_visible(False)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.api.errors import DataError
-from harness.extensions.charts.style import FAINT, compact, guide, label, labels, legend, look
+from harness.extensions.charts.style import FAINT, compact, guide, label, labels, legend, look, reach
 from harness.tables import SIMULATED, EpisodeScore, HeadlineSpec, build, text
 from harness.tables.cost import usd_of_episode
 from harness.tables.headline import ARROWS
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _DIRECT = 8
 _MAX_LABEL_CHARS = 18
+_MARGIN = 0.15  # of the width, beside the outermost points
+_SAME_COST = 1.01  # costs whose ratio is at most this are equal: a token more or less puts nobody on the front
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +96,9 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
         names = labels(point.name for point in points)
         for i, point in enumerate(points):
             how = look(i)
-            reach = [[max(0.0, point.value - point.low)], [max(0.0, point.high - point.value)]]
+            error = [[max(0.0, point.value - point.low)], [max(0.0, point.high - point.value)]]
             fill = how["color"] if point in front else "none"
-            axis.errorbar(point.cost, point.value, yerr=reach, elinewidth=0.8, linestyle="none", markersize=5.5,
+            axis.errorbar(point.cost, point.value, yerr=error, elinewidth=0.8, linestyle="none", markersize=5.5,
                           label=names[i], markerfacecolor=fill, **how)  # fmt: skip
             if direct:
                 side = -1 if point.cost > middle else 1
@@ -106,8 +108,9 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
         if min(spread) > 0 and max(spread) / min(spread) >= 20:
             axis.set_xscale("log")
         else:
-            axis.margins(x=0.15)
-        axis.xaxis.set_major_formatter(compact)
+            low, high = reach(min(spread), max(spread))
+            axis.set_xlim(low - _MARGIN * (high - low), high + _MARGIN * (high - low))
+        axis.xaxis.set_major_formatter(lambda x, _: compact(x))
         unit_interval(
             axis, bounds_of(material.metrics[headline.metric], material.scores, headline.metric), headline.table.unit
         )
@@ -120,7 +123,8 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
         "pareto",
         f"{headline.name} by cost",
         f"{unit} against {headline.name}, a point for each {material.shown(by)}; filled points, joined by the dashed "
-        f"line, are the Pareto front: nothing else is both cheaper and better. Bars are 95 % intervals. On the front: "
+        f"line, are the Pareto front: nothing else is both cheaper and better (costs within 1 % count as equal). "
+        f"Bars are 95 % intervals. On the front: "
         f"{', '.join(labels(point.name for point in front))}.{unread}",
         (material.shown(by), unit, headline.name, "95 % from", "to", "n", "on the front"),
         tuple((p.name, p.cost, p.value, p.low, p.high, p.n, "yes" if p in front else "no") for p in points),
@@ -131,7 +135,8 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
 def _touch(points: Sequence[_Point]) -> bool:
     """Whether names beside the points would lie on one another."""
     costs, values = [point.cost for point in points], [point.value for point in points]
-    wide, high = max(costs) - min(costs) or 1, max(1, max(values)) - min(0, *values)
+    start, end = reach(min(costs), max(costs))
+    wide, high = end - start, max(1, max(values)) - min(0, *values)
     return any(
         abs(a.cost - b.cost) / wide < 0.3 and abs(a.value - b.value) / high < 0.07
         for a, b in itertools.combinations(points, 2)
@@ -139,11 +144,12 @@ def _touch(points: Sequence[_Point]) -> bool:
 
 
 def _front(points: Sequence[_Point], headline: HeadlineSpec) -> list[_Point]:
-    """Those to which no other is at least as good in both and better in one."""
+    """Those to which no other is at least as good in both and better in one; nearly equal costs are equal."""
     sign = 1 if headline.better == "higher" else -1
 
     def beats(a: _Point, b: _Point) -> bool:
-        one, two = (a.cost, -sign * a.value), (b.cost, -sign * b.value)
-        return one != two and one[0] <= two[0] and one[1] <= two[1]
+        if a.value == b.value:
+            return a.cost * _SAME_COST < b.cost
+        return sign * a.value > sign * b.value and a.cost <= b.cost * _SAME_COST
 
     return [point for point in points if not any(beats(other, point) for other in points)]

@@ -37,6 +37,8 @@ FORMATS: Final = ("svg", "png", "pdf")
 _MAX_LABEL_CHARS: Final = 44
 _TICK: Final = 26
 """Characters of a line beside a bar."""
+_LEAST_REACH: Final = 0.1
+"""So much of the largest cost is the least that an axis of costs spans."""
 _BREAKS: Final = " /-_:,;.=("
 _LINE: Final = 0.16
 """Inches: a line of a legend."""
@@ -193,12 +195,23 @@ def look(i: int) -> dict[str, Any]:
     return {"color": PALETTE[i % len(PALETTE)], "marker": MARKERS[(i + i // len(PALETTE)) % len(MARKERS)]}
 
 
-def compact(x: float, _: object = None) -> str:
+def compact(x: float, digits: int = 3) -> str:
     """A number at an axis: 950, 1.5K, 20K, 3M, 0.05."""
     for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "K")):
         if abs(x) >= limit:
-            return f"{x / limit:.3g}{suffix}"
-    return f"{x:.3g}"
+            return f"{x / limit:.{digits}g}{suffix}"
+    return f"{x:.{digits}g}"
+
+
+def reach(low: float, high: float) -> tuple[float, float]:
+    """From where to where an axis of costs goes: over a tenth of the largest at least, so that a difference of a
+    thousandth does not fill it.
+
+    >>> reach(100, 200), reach(990, 1000)
+    ((100, 200), (945.0, 1045.0))
+    """
+    lacking = ((_LEAST_REACH * max(abs(low), abs(high)) or 1.0) - (high - low)) / 2
+    return (low - lacking, high + lacking) if lacking > 0 else (low, high)
 
 
 def in_unit(axis: Axes, unit: Units) -> None:

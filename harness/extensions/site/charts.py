@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from harness.api.errors import UserError
@@ -102,16 +103,22 @@ def _pareto(chart: Chart, unit: Unit | None, order: Mapping[str, int]) -> Plot:
     short = labels([text(row[0]) for row in rows], _NAME)
     places = [(name, x_axis(row[1]), y_axis(row[2])) for name, row in zip(short, rows, strict=True)]
     few = len(rows) <= 12
-    names = drawings.placed_names(
-        [place for place, row in zip(places, rows, strict=True) if few or row[6] == "yes"], 632
-    )
+    stairs = sorted({(x, y) for (_, x, y), row in zip(places, rows, strict=True) if row[6] == "yes"})
+    path = "".join(f"H{x:g}V{y:g}" if i else f"M{x:g} {y:g}" for i, (x, y) in enumerate(stairs))
+    lines = [
+        box
+        for (x, y), (end, top) in pairwise(stairs)
+        for box in ((x, y - 1, end, y + 1), (end - 1, min(y, top), end + 1, max(y, top)))
+    ]
+    lines += [(x - 5, y - 5, x + 5, y + 5) for _, x, y in places]
+    lines += [(x - 1, y_axis(row[4]), x + 1, y_axis(row[3])) for row, (_, x, _) in zip(rows, places, strict=True)]
+    named = [place for place, row in zip(places, rows, strict=True) if few or row[6] == "yes"]
+    names = drawings.placed_names(named, drawings.WIDE, lines)
     names += [None] * (len(rows) - len(names))
     marks = [
         Mark(text(row[0]), (x, y), [(x, y_axis(row[3]), y_axis(row[4]))], (), 0 if row[6] == "yes" else None, label)
         for row, (_, x, y), label in zip(rows, places, names, strict=True)
     ]
-    stairs = sorted((mark.at for mark in marks if mark.color == 0), key=lambda at: at[0])
-    path = "".join(f"H{x:g}V{y:g}" if i else f"M{x:g} {y:g}" for i, (x, y) in enumerate(stairs))
     return Plot(*_axes(chart, x_axis, y_axis, None, unit), marks, drawings.WIDE, path)
 
 
@@ -142,6 +149,11 @@ def _axes(
     """The titles and ticks of both axes; `places`: where x has ticks, if they are few."""
     along = [(place, x(place)) for place in places] if places is not None and len(places) <= 8 else x.ticks()
     return (
-        PlotAxis(chart.columns[1], [(drawings.shown(number, None), place) for number, place in along]),
-        PlotAxis(chart.columns[2], [(drawings.shown(number, unit), place) for number, place in y.ticks()]),
+        PlotAxis(chart.columns[1], _ticks(along, None)),
+        PlotAxis(chart.columns[2], _ticks(y.ticks(), unit)),
     )
+
+
+def _ticks(found: Sequence[tuple[float, float]], unit: Unit | None) -> list[tuple[str, float]]:
+    texts = drawings.shown([number for number, _ in found], unit)
+    return [(text, place) for text, (_, place) in zip(texts, found, strict=True)]

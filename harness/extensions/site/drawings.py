@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.extensions.charts.style import compact
+from harness.extensions.charts.style import compact, reach
 
 LEFT, TOP, BOTTOM, WIDE, NARROW = 64, 16, 268, 632, 500
 """The edges of the axes of a plot; on the right a narrow one leaves room for names."""
@@ -56,6 +56,10 @@ def extent(numbers: Sequence[float | None], unit: bool) -> tuple[float, float]:
     if not unit and 0 < low <= 0.5 * high:
         low = 0.0
     return (low, high) if high > low else (low - 0.5, low + 0.5)
+
+
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +160,7 @@ def axes(xs: Sequence[float | None], ys: Sequence[float | None], unit: bool, rig
     """The two axes of a plot, x a logarithmic one where the numbers lie far apart. `unit`: y are shares."""
     known = [x for x in xs if x is not None]
     is_log = bool(known) and min(known) > 0 and max(known) / min(known) >= 16
-    low, high = (min(known), max(known)) if is_log else extent(xs, False)
+    low, high = (min(known), max(known)) if is_log else reach(*extent(xs, False))
     pad = 0.0 if is_log else 0.04 * (high - low)
     across = (low / 1.25, high * 1.25) if is_log else (max(0.0, low - pad) if low >= 0 else low - pad, high + pad)
     return (
@@ -165,25 +169,38 @@ def axes(xs: Sequence[float | None], ys: Sequence[float | None], unit: bool, rig
     )
 
 
-def placed_names(marks: Sequence[tuple[str, float, float]], right: float) -> list[tuple[float, float, str] | None]:
-    """Where names stand beside their points: on the right if there is room up to `right`, else on the left; None where
-    one would lie on another."""
-    taken: list[tuple[float, float, float, float]] = []
+def placed_names(
+    marks: Sequence[tuple[str, float, float]], right: float, lines: Sequence[Box] = ()
+) -> list[tuple[float, float, str] | None]:
+    """Where names stand beside their points, up to `right`: on the right if there is room, else on the left, above or
+    below; None where one would lie on another. `lines` (and points) may run through a name that has no other place."""
+    taken: list[Box] = []
     found: list[tuple[float, float, str] | None] = []
     for name, x, y in marks:
         wide = 6.4 * len(name)
-        for anchor, start in (("start", x + 8), ("end", x - 8 - wide)):
-            box = (start, y - 7, start + wide, y + 7)
-            if box[0] >= 66 and box[2] <= right and not any(_touch(box, other) for other in taken):
-                taken.append(box)
-                found.append((start if anchor == "start" else x - 8, y + 4, anchor))
-                break
-        else:
+        places = [
+            (start, start if anchor == "start" else x - 8, y + lift, anchor)
+            for lift in (0, -11, 11)
+            for anchor, start in (("start", x + 8), ("end", x - 8 - wide))
+        ]
+        boxes = [(start, at - 7, start + wide, at + 7) for start, _, at, _ in places]
+        free = [
+            (box, at)
+            for box, at in zip(boxes, places, strict=True)
+            if box[0] >= 66 and box[2] <= right and not any(_touch(box, other) for other in taken)
+        ]
+        if not free:
             found.append(None)
+            continue
+        box, (_, at, middle, anchor) = next(
+            (one for one in free if not any(_touch(one[0], line) for line in lines)), free[0]
+        )
+        taken.append(box)
+        found.append((at, middle + 4, anchor))
     return found
 
 
-def _touch(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+def _touch(one: Box, other: Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
@@ -202,8 +219,12 @@ def apart(places: Sequence[float], step: float, top: float, bottom: float) -> li
     return moved
 
 
-def shown(x: float, unit: Any) -> str:
-    """A number at an axis, in the unit of tables."""
-    if unit == "percent":
-        return f"{100 * x:.3g} %"
-    return compact(x)
+def shown(numbers: Sequence[float], unit: Any) -> list[str]:
+    """Numbers at an axis, in the unit of tables, with as many digits as it takes to tell them apart."""
+    factor, sign = (100, " %") if unit == "percent" else (1, "")
+    texts: list[str] = []
+    for digits in range(3, 16):
+        texts = [f"{compact(factor * x, digits)}{sign}" for x in numbers]
+        if len({*texts}) == len({*numbers}):
+            break
+    return texts

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness.extensions.charts.page_record import command
+from harness.extensions.submissions.archive import stated_author
 from harness.report.citation import facts
 from harness.report.provenance import who_answered
 from harness.storage.files import no_pipe
@@ -37,9 +38,9 @@ class Record:
 
 
 def record(played: PlayedRun, author: str | None) -> Record:
-    """The record of a run."""
+    """The record of a run. `author`: who publishes it, unless its submission says who submitted it."""
     run = played.run
-    known = facts(run.meta, played.scores.id, played.scores.cost, author)
+    known = facts(run.meta, played.scores.id, played.scores.cost, stated_author(run.folder) or author)
     known = {name: value for name, value in known.items() if value not in ("–", "none")}
     models = "" if run.meta.get("policies_only") else " --model …  # the model above"
     spec = _spec(played)

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from harness import __version__, storage
 from harness.api.errors import DataError, Place
+from harness.api.printable import clean_name, cut
 from harness.runtime.run_json import META, SPEC
 
 FORMAT: Final = 1
@@ -26,6 +27,7 @@ _JOURNAL: Final = re.compile(r"journal(-\d{1,6})?\.jsonl")
 MAX_BYTES: Final = 1 << 33
 """Bytes of a submission's files, unpacked."""
 _MAX_FILES: Final = 10_000
+_MAX_AUTHOR_CHARS: Final = 200
 _CHUNK: Final = 1 << 20
 
 
@@ -103,6 +105,20 @@ def unpack(source: Path, folder: Path) -> dict[str, Any]:
     if wrong := sorted(name for name in {*stated, *digests} if stated.get(name) != digests.get(name)):
         raise DataError(f"its {wrong[0]} is not the file that its {CARD} lists", place=place)
     return card
+
+
+def stated_author(folder: Path) -> str | None:
+    """Who submitted the run in `folder`, by the card that `harness verify --output` keeps beside it; None without one.
+
+    The card is a stranger's, so the text says whose word it is.
+    """
+    try:
+        author = storage.read_json(folder / CARD).get("author")
+    except DataError:
+        return None
+    if not isinstance(author, str) or not author.strip():
+        return None
+    return f"{cut(clean_name(author), _MAX_AUTHOR_CHARS)} (stated by the submitter)"
 
 
 def _digest(path: Path) -> str:

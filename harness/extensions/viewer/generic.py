@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.api import Protocol, Task
-from harness.extensions.viewer.scenes import agents_at, brief, count, edges_of, messages, places, verdict
+from harness.extensions.viewer.scenes import agents_at, brief, count, edges_of, messages, places, verdict, why_nothing
 from harness.transcripts.view_api import Scene, Sheet, Transcript, View
 
 
@@ -30,7 +30,7 @@ class GenericView(View):
             for turn in turns:
                 if turn.move is not None:
                     actions[turn.agent] = brief(turn.move.action)
-                    cells[turn.agent] = brief(turn.move.action, 40) or turn.move.error_kind or "no action"
+                    cells[turn.agent] = brief(turn.move.action, 40) or why_nothing(turn.move)
             rows = {agent: (*row, cells[agent]) for agent, row in rows.items()}
             names.append(turns[0].name)
             acting = {turn.agent for turn in turns}

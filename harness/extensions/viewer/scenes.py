@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.api import Action, Task
+from harness.api import Action, Move, Task
 from harness.api.printable import cut
 from harness.transcripts.view_api import Edge, Node, RecordedTurn, SentMessage, Transcript
 
@@ -19,6 +19,7 @@ _FEW_STEPS_AGENTS, _RING_AGENTS = 300, 2000  # agents beyond which places are dr
 _MAX_MESSAGES = 600
 _VALUE = 12
 _MESSAGE = 280
+_FAILED = {"parse": "unread", "limit": "limit reached", "unanswered": "not answered yet"}
 
 
 def brief(value: Any, limit: int = 60) -> str:
@@ -144,6 +145,13 @@ def messages(turns: Sequence[RecordedTurn], agents: Sequence[str]) -> tuple[Sent
     return tuple(sent_messages[:_MAX_MESSAGES])
 
 
+def why_nothing(move: Move) -> str:
+    """Why a move has no action, in a word or two."""
+    if move.error_kind is None:
+        return "nothing"
+    return _FAILED.get(move.error_kind, f"failed ({brief(move.error_kind, 40)})")
+
+
 def answer_of(action: Action) -> Action:
     """The answer in an action, which may have a confidence beside it."""
     return action["answer"] if isinstance(action, Mapping) and "answer" in action else action
@@ -157,7 +165,7 @@ def verdict(transcript: Transcript) -> str:
         return ""
     for name in ("solved", "success", "score"):
         value = transcript.grade.get(name)
-        if value is not None:
+        if isinstance(value, int | float):  # a score of a declared world may be a mapping
             return "Solved." if value >= 1 else "Not solved." if value <= 0 else f"Partly solved ({name} {value:.3g})."
     return "The episode is over."
 

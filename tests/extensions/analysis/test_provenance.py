@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import harness
 from harness.engines.mock import Mock
+from harness.extensions.submissions.archive import pack, unpack
 from harness.report.citation import facts
 from harness.report.provenance import in_one_line
 from tests.helpers.commands import invoke
@@ -65,6 +66,39 @@ def test_the_author_is_that_of_the_project(
         code, out, err = invoke(capsys, "leaderboard", str(run.folder), "--format", "markdown")
     assert code == 0, err
     assert "The Project" in out
+
+
+@pytest.mark.parametrize(
+    ("stated", "shown"),
+    [
+        ("Lab good", "Lab good (stated by the submitter)"),
+        ("a\x1b[2J\nb", r"a\x1b[2J\nb (stated by the submitter)"),
+        ("x" * 1000, "x" * 199 + "… (stated by the submitter)"),
+        (["a list"], "The Board"),
+        (" ", "The Board"),
+        (None, "The Board"),
+    ],
+)
+def test_the_author_of_a_submission_is_who_submitted_it(
+    run: harness.Run, stated: object, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pack(run.folder, tmp_path / "run.zip", {"author": stated})
+    (tmp_path / "kept").mkdir()
+    unpack(tmp_path / "run.zip", tmp_path / "kept")
+    _, out, _ = invoke(capsys, "leaderboard", str(tmp_path / "kept"), "--author", "The Board", "--format", "json")
+    assert {row["key"]["what"]: row["key"]["value"] for row in json.loads(out)[-1]["rows"]}["author"] == shown
+
+
+def test_the_site_names_the_author_of_a_submission(
+    run: harness.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pack(run.folder, tmp_path / "run.zip", {"author": "Lab <b>good"})
+    (tmp_path / "kept").mkdir()
+    unpack(tmp_path / "run.zip", tmp_path / "kept")
+    site = tmp_path / "site"
+    invoke(capsys, "leaderboard", str(tmp_path / "kept"), "--format", "site", "-o", str(site))
+    [page] = site.glob("runs/*/index.html")
+    assert "Lab &lt;b&gt;good (stated by the submitter)" in page.read_text()
 
 
 def test_the_end_of_a_run_says_what_was_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

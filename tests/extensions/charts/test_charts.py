@@ -17,6 +17,7 @@ from harness.engines.mock import Mock
 from harness.extensions.charts import ChartOptions, chart, styled
 from harness.extensions.charts.plot_command import material
 from tests.helpers.commands import invoke
+from tests.helpers.finished import calculator
 
 KINDS = [
     ("scaling", ["small", "hostile"], ["Terms", "Accuracy ↑", "small"]),
@@ -196,6 +197,18 @@ def test_with_prices_quality_costs_dollars(tmp_path: Path, capsys: pytest.Captur
     code, out, _ = invoke(capsys, "plot", *runs, "--kind", "pareto", "-o", str(tmp_path / "p.svg"))
     assert code == 0 and "On the front: a." in out
     assert "USD an episode ↓" in texts_of(tmp_path / "p.svg")
+
+
+def test_a_token_less_puts_nobody_on_the_front(tmp_path: Path) -> None:
+    def run(name: str, wrong_from: int, tokens: int) -> harness.Run:
+        model = Mock(model=name, function=calculator(wrong_from, tokens))
+        sums = ["task.size=3", "matrix.terms=[2,4]"]
+        return harness.evaluate("arithmetic", model, overrides=sums, output_path=tmp_path / name)
+
+    played = {"good": (9, 2000), "as good": (9, 2001), "dear": (9, 2100), "worse": (3, 1999), "cheap": (3, 1900)}
+    runs = [run(name, *how) for name, how in played.items()]
+    rows = chart("pareto", material(runs), ChartOptions()).rows
+    assert {row[0] for row in rows if row[6] == "yes"} == {"good", "as good", "cheap"}
 
 
 @pytest.mark.slow

@@ -350,6 +350,26 @@ def test_names_beside_lines_are_apart_and_within(places: list[float]) -> None:
     assert all(b - a >= 15 - 1e-6 for a, b in pairwise(sorted(moved)))
 
 
+@pytest.mark.parametrize("unit", [None, "percent"])
+@given(low=st.floats(1e-6, 1e6), share=st.floats(1e-9, 2))
+def test_no_two_ticks_are_called_the_same(unit: str | None, low: float, share: float) -> None:
+    numbers = [number for number, _ in drawings.Scale(low, low * (1 + share), 64, 632).ticks()]
+    assert len({*drawings.shown(numbers, unit)}) == len({*numbers})
+
+
+@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=5))
+def test_an_axis_of_costs_is_not_filled_by_a_difference_of_a_thousandth(costs: list[float]) -> None:
+    axis, _ = drawings.axes(costs, [0.5], True, drawings.WIDE)
+    assert abs(axis(costs[0] * 1.001) - axis(costs[0])) <= 0.011 * (drawings.WIDE - drawings.LEFT)
+
+
+def test_a_name_keeps_clear_of_the_front_and_of_points() -> None:
+    front = (70.0, 99.0, 300.0, 101.0)  # from the point to the right; on the left the picture ends
+    assert drawings.placed_names([("name", 70, 100)], 632, [front]) == [(78, 93, "start")]
+    everywhere = (0.0, 0.0, 640.0, 320.0)
+    assert drawings.placed_names([("name", 70, 100)], 632, [everywhere]) == [(78, 104, "start")]
+
+
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6), st.floats(0, 1))
 def test_ticks_and_places_lie_within_an_axis(low: float, size: float, share: float) -> None:
     axis = drawings.Scale(low, low + size, 5, 155)

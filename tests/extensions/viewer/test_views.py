@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import harness
+from harness.api import Request
 from harness.cli import main
 from harness.config import resolve
 from harness.config.project import Project, builtin
@@ -110,6 +111,53 @@ def test_a_game_ends_with_the_last_board_of_each_seat_and_who_has_won(tmp_path: 
     ]
     assert not ends["tic_tac_toe"].nodes  # the board says more
     assert [node.id for node in ends["matrix_pd"].nodes] == ["Player-0", "Player-1"]
+
+
+AUCTION = {
+    "name": "auction",
+    "task": {
+        "use": "world", "agents": ["Ann", "Bob"], "instances": 1, "rules": "Bid.", "state": {"lot": 1},
+        "own": {"purse": 0}, "sees": {"lot": "lot", "your_gain": "mine.purse"}, "noop": "PASS", "end": "lot > 2",
+        "actions": {
+            "BID": {"parameters": {"coins": {"integer": [1, 9]}}, "effects": {"mine.purse": "mine.purse + coins"}},
+            "PASS": {},
+        },
+        "each_round": {"lot": "lot + 1"}, "scores": {"score": "purse", "all": "sum(values(purse))"},
+    },
+    "protocol": {"use": "steps", "max_timesteps": 5},
+    "prompts": "world/standard",
+    "metrics": [{"use": "grade", "of": "all"}],
+}  # fmt: skip
+
+
+def bidder(request: Request) -> str:
+    return "ACTION: BID coins=3" if "Ann" in request.thread.messages[0]["content"].split(",")[0] else "no idea"
+
+
+def auction(folder: Path, **task: Any) -> Scene:
+    """The last scene of an auction in which Bob cannot be read."""
+    source = {**AUCTION, "task": {**AUCTION["task"], **task}}  # type: ignore[dict-item]
+    harness.evaluate(source, Mock(function=bidder), output_path=folder, max_error_rate=1.0)
+    [(_, scenes, _)] = drawn(folder)
+    return scenes[-1]
+
+
+def test_a_world_shows_what_was_played_for_an_unread_reply_and_what_each_agent_got(tmp_path: Path) -> None:
+    end = auction(tmp_path / "run")
+    assert end.caption == "Step 2: Ann BID 3, Bob unread → PASS. The game is over."
+    assert [(node.id, node.text) for node in end.nodes] == [("Ann", "BID 3"), ("Bob", "PASS")]
+    actions, scores, seen = end.sheets
+    assert actions.rows == (("Ann", "BID 3", "BID 3"), ("Bob", "unread → PASS", "unread → PASS"))
+    assert (scores.title, scores.rows) == ("Scores", (("Ann", "6"), ("Bob", "0")))
+    assert (seen.title, seen.rows) == ("What they see in the end", (("Ann", "6"), ("Bob", "0")))
+    assert end.facts == {"lot": "3", "all": "6"}
+
+
+def test_a_world_whose_end_cannot_be_seen_shows_what_was_seen_before(tmp_path: Path) -> None:
+    end = auction(tmp_path / "run", noop=None, sees={"lot": "['first', 'second'][lot - 1]", "your_gain": "mine.purse"})
+    assert end.caption == "Step 2: Ann BID 3, Bob unread. The game is over."
+    assert end.sheets[-1].title == "What they saw before they acted" and end.sheets[-1].rows[0] == ("Ann", "3")
+    assert end.facts == {"lot": "second", "all": "6"}
 
 
 @pytest.mark.sampled(1)

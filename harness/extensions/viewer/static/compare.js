@@ -1,7 +1,7 @@
 // Two runs side by side, or two parts of one, as `harness compare` computes it, and the cases in which they differ.
 
 import { computed, get } from "./api.js";
-import { h, loading, name as named, number, plural, said, scroller, set, state } from "./dom.js";
+import { h, loading, name as named, number, plural, prose, said, scroller, set, state } from "./dom.js";
 import { back, move } from "./places.js";
 import { table } from "./tables.js";
 
@@ -46,7 +46,7 @@ export async function comparePage(main, { query, signal }) {
   set(results, parts, loading("Comparing …"));
   try {
     const data = await computed("compare", sides, { signal });
-    set(results, parts, data.unchecked && h("p", { class: "problem", role: "note" }, data.unchecked), tablesOf(data));
+    set(results, parts, data.unchecked && h("p", { class: "problem", role: "note" }, prose(data.unchecked)), tablesOf(data));
     const cases = h("section", { "aria-labelledby": "cases-title" });
     results.append(cases);
     await listCases(cases, data, sides, query, signal);
@@ -120,6 +120,17 @@ function grouped(runs) {
   return groups;
 }
 
+const SUGGESTED = 3; // pairs of a spec
+
+/** The newest run of a spec beside those before it, as (the earlier one, the newest); runs without a number come last. */
+function newestPairs(runs) {
+  const hasNumber = (run) => typeof run.headline?.value === "number";
+  const [newest, ...others] = [...runs].sort(
+    (one, other) => hasNumber(other) - hasNumber(one) || (other.start ?? "").localeCompare(one.start ?? ""),
+  );
+  return others.slice(0, SUGGESTED).map((run) => [run, newest]);
+}
+
 /** Pairs of runs of one spec, where none were chosen. */
 function suggestions(all, a) {
   const groups = [...grouped(all.filter((run) => run.status === "finished"))].filter(([, runs]) => runs.length > 1);
@@ -127,7 +138,7 @@ function suggestions(all, a) {
   const chosen = all.find((run) => run.id === a);
   const pairs = chosen
     ? all.filter((run) => run.spec === chosen.spec && run.id !== a && run.status === "finished").map((run) => [chosen, run])
-    : groups.map(([, runs]) => runs.slice(0, 2));
+    : groups.flatMap(([, runs]) => newestPairs(runs));
   if (!pairs.length)
     return state("Choose two runs.", "They should have played the same cases: the same spec with another model, prompt or setting.", own);
   return h(
@@ -214,7 +225,7 @@ async function listCases(section, data, sides, query, signal) {
         conditions && cell("Condition", named(one.condition ?? "–"), null),
         cell("A", number(one.first)),
         cell("B", number(one.second)),
-        cell("B − A", [bar, ` ${one.difference > 0 ? "+" : "−"}${number(Math.abs(one.difference))}`]),
+        cell("B − A", h("span", { class: "difference" }, bar, h("span", {}, `${one.difference > 0 ? "+" : "−"}${number(Math.abs(one.difference))}`))),
       );
     });
     const heads = [["Case"], conditions && ["Condition"], ["A", "right"], ["B", "right"], ["B − A", "right"]].filter(Boolean);

@@ -1,7 +1,7 @@
 // One agent's conversation exactly as it was sent and answered, with what was read from each reply.
 
 import { text as whole } from "./api.js";
-import { callFacts, duration, h, json, number, plural, said, set, usd } from "./dom.js";
+import { callFacts, duration, h, json, number, plural, prose, said, set, usd } from "./dom.js";
 import { innerCalls } from "./inner.js";
 import { whatIfButton } from "./what_if.js";
 
@@ -257,7 +257,7 @@ function body(text, turn, part, context, fold = false) {
       );
       if (at >= loaded.length) at = length;
     } catch (error) {
-      box.append(h("p", { class: "problem" }, error.message));
+      box.append(h("p", { class: "problem" }, prose(error.message)));
     }
     more.disabled = false;
   });

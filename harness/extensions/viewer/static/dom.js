@@ -83,6 +83,13 @@ export function said(text, properties = {}) {
   return h("bdi", properties, text);
 }
 
+/** A sentence of the harness, with what stands between `backticks` as code. */
+export function prose(text) {
+  const parts = text.split("`");
+  if (parts.length % 2 === 0) return said(text); // a backtick that is none of a pair
+  return said(parts.map((part, i) => (i % 2 ? h("code", {}, part) : part)));
+}
+
 const UNBROKEN = 16; // characters
 
 /** A name, which breaks between its words where it is long, or the screen narrow. */
@@ -238,7 +245,7 @@ export function badge(word, title, words = {}) {
 
 /** What stands where there is nothing to show. */
 export function state(title, what, ...more) {
-  return h("div", { class: "state" }, h("p", { class: "state-title" }, title), what && h("p", {}, what), more);
+  return h("div", { class: "state" }, h("p", { class: "state-title" }, title), what && h("p", {}, prose(what)), more);
 }
 
 export function loading(what) {

@@ -1,7 +1,7 @@
 // Who leads on what, over all runs of the folder, as `harness leaderboard` computes it.
 
 import { computed, get } from "./api.js";
-import { h, loading, plural, s, said, set, state } from "./dom.js";
+import { h, loading, plural, prose, s, said, set, state } from "./dom.js";
 import { back } from "./places.js";
 import { table } from "./tables.js";
 
@@ -48,7 +48,7 @@ function draw(page, data, signal) {
   set(
     page,
     head(sections),
-    data.doubts.map((doubt) => h("p", { class: "problem", role: "note" }, doubt)),
+    data.doubts.map((doubt) => h("p", { class: "problem", role: "note" }, prose(doubt))),
     sections.length > 2 &&
       h(
         "nav",
@@ -64,7 +64,7 @@ function draw(page, data, signal) {
         "details",
         { class: "card" },
         h("summary", {}, h("h2", {}, `${plural(data.apart.length, "run")} not shown`)),
-        h("ul", { class: "notes" }, data.apart.map((line) => h("li", {}, said(line)))),
+        h("ul", { class: "notes" }, data.apart.map((line) => h("li", {}, prose(line)))),
       ),
     h(
       "details",
@@ -131,7 +131,7 @@ function further(section, number, stamp, signal) {
       set(box, tables.map((one) => h("section", { class: "further" }, h("h3", {}, said(one.title)), table(one, { sortable: true }))));
     } catch (error) {
       asked = false;
-      if (error.name !== "AbortError") set(box, h("p", { class: "problem" }, error.message));
+      if (error.name !== "AbortError") set(box, h("p", { class: "problem" }, prose(error.message)));
     }
   };
   const details = h(

@@ -16,6 +16,7 @@ const WORDS = {
   wrong: "wrong",
 };
 const TIPS = { chosen: "tip-chosen", held: "tip-held" };
+const SIZES = { brief: 0.72, short: 0.72, middle: 0.5, long: 0.42 }; // of a value, in radii
 const COLORS = 8; // groups beyond them have a ring, too
 const DOTS = 240;
 const ARROWS = 160;
@@ -72,6 +73,11 @@ export class Picture {
     const agents = scene.nodes.filter((node) => node.kind === "agent").length;
     this.radius = agents <= 6 ? 44 : agents <= 12 ? 36 : agents <= 25 ? 27 : agents <= 50 ? 17 : 13;
     this.svg.classList.toggle("dense", agents > 30);
+    // All agents have their values inside, in one size, or all have them below.
+    const texts = scene.nodes.filter((node) => node.kind === "agent").map((node) => node.text.length);
+    const longest = Math.max(0, ...texts);
+    const room = this.radius >= 36 ? 6 : this.radius >= 27 ? 4 : this.radius >= 19 ? 3 : 2;
+    this.values = longest <= room ? (longest > 5 ? "long" : longest > 3 ? "middle" : longest > 2 ? "short" : "brief") : "below";
     if (this.scene?.nodes !== scene.nodes) this.drawNodes(scene.nodes, agents);
     if (this.scene?.edges !== scene.edges || this.moved) this.drawEdges(scene.edges);
     this.drawArrows(scene);
@@ -109,12 +115,13 @@ export class Picture {
       const old = this.places.get(node.id);
       if (!old || old[0] !== x || old[1] !== y) this.moved = true;
       this.places.set(node.id, [x, y]);
-      if (before?.drawn === node && before.radius === this.radius) return;
+      if (before?.drawn === node && before.radius === this.radius && before.values === this.values) return;
       const element = before ?? this.fresh(node, agents);
       element.style.transform = `translate(${x}px, ${y}px)`;
       this.fillNode(element, node);
       element.drawn = node;
       element.radius = this.radius;
+      element.values = this.values;
     });
     for (const [id, element] of this.nodes)
       if (!there.has(id)) {
@@ -151,7 +158,7 @@ export class Picture {
     const label = node.label || node.id;
     const marks = new Set(node.marks);
     const others = node.marks.filter((mark) => !(mark in WORDS));
-    const inside = node.text.length <= (r >= 36 ? 5 : r >= 27 ? 4 : r >= 19 ? 3 : 2);
+    const inside = this.values !== "below";
     const kind = `node ${node.kind}${node.color === null ? "" : ` c${node.color % COLORS}`}${[...marks]
       .filter((mark) => mark in WORDS)
       .map((mark) => ` is-${mark}`)
@@ -192,7 +199,7 @@ export class Picture {
       node.color >= COLORS && s("circle", { class: `ring ring${Math.floor(node.color / COLORS) % 4}`, r: r - 1 }),
       inside &&
         node.text &&
-        s("text", { class: `value${node.text.length < 3 ? " brief" : ""}`, "font-size": Math.max(node.text.length > 3 ? 12 : 15, r * (node.text.length > 3 ? 0.5 : 0.72)) }, node.text),
+        s("text", { class: `value ${this.values}`, "font-size": Math.max(SIZES[this.values] > 0.5 ? 15 : 12, r * SIZES[this.values]) }, node.text),
       sign &&
         s(
           "g",

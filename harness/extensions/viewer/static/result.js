@@ -1,6 +1,6 @@
 // What stands above an episode, and how it ended.
 
-import { badge, h, json, number, said, set, usd } from "./dom.js";
+import { badge, h, json, number, prose, said, set, usd } from "./dom.js";
 import { link } from "./episodes.js";
 
 /** Title, outcome, labels and notes. `list`: filters and order of the list in which the episode has neighbors. */
@@ -47,7 +47,7 @@ export function drawHead(element, data, run, list) {
         h("a", { href: `#/runs/${encodeURIComponent(run)}/versions?${new URLSearchParams({ id: data.id })}` }, "Both versions side by side"),
       ),
     data.error && h("p", { class: "problem", role: "note" }, `The episode failed: ${data.error}`),
-    data.problem && h("p", { class: "problem", role: "note" }, data.problem),
+    data.problem && h("p", { class: "problem", role: "note" }, prose(data.problem)),
     data.turns_in_all > data.turns.length &&
       h(
         "p",
@@ -73,10 +73,17 @@ function among(list, names) {
   return words.filter(Boolean).map((part, i) => [i > 0 && " · ", part]);
 }
 
+/** Whether a score is a mapping from agents to numbers. */
+function isPerAgent(value) {
+  return typeof value === "object" && !Array.isArray(value) && Object.values(value).every(Number.isFinite);
+}
+
 /** Grade, metrics, answers. */
 export function drawResult(element, data) {
   const numbers = (title, values) => {
-    const entries = Object.entries(values ?? {}).filter(([, value]) => value !== null);
+    const entries = Object.entries(values ?? {})
+      .filter(([, value]) => value !== null)
+      .flatMap(([name, value]) => (isPerAgent(value) ? Object.entries(value).map(([agent, own]) => [`${name}: ${agent}`, own]) : [[name, value]]));
     return (
       entries.length > 0 &&
       h(

@@ -1,7 +1,7 @@
 // One run: its tables, its episodes with filters, what was said in it, and its record.
 
 import { get, watch } from "./api.js";
-import { badge, duration, h, loading, number, plural, said, set, usd, when } from "./dom.js";
+import { badge, duration, h, loading, number, plural, prose, said, set, usd, when } from "./dom.js";
 import { OUTCOMES, episodeList } from "./episodes.js";
 import { back } from "./places.js";
 import { table } from "./tables.js";
@@ -81,7 +81,7 @@ function drawHead(head, data) {
   set(
     head,
     h("h1", {}, said(data.name), " ", badge(data.status)),
-    data.problem && h("p", { class: "problem", role: "note" }, data.problem),
+    data.problem && h("p", { class: "problem", role: "note" }, prose(data.problem)),
     data.damage?.length > 0 &&
       data.status !== "damaged" &&
       h(

@@ -1,7 +1,7 @@
 // All runs below the folder: what was run, how it stands, what it came to.
 
 import { get } from "./api.js";
-import { badge, duration, h, loading, name, number, plural, said, scroller, set, state, usd, when } from "./dom.js";
+import { badge, duration, h, loading, name, number, plural, prose, said, scroller, set, state, usd, when } from "./dom.js";
 import { move } from "./places.js";
 
 const COLUMNS = [
@@ -102,7 +102,7 @@ export async function runsPage(main, { query, signal }) {
     const nodes = [h("tr", { class: run.problem ? "noted" : null }, COLUMNS.map(cell))];
     if (run.problem)
       nodes.push(
-        h("tr", { class: "note" }, h("td", { colspan: COLUMNS.length }, h("p", { class: "problem" }, run.problem))),
+        h("tr", { class: "note" }, h("td", { colspan: COLUMNS.length }, h("p", { class: "problem" }, prose(run.problem)))),
       );
     drawn.set(run.id, { text, nodes });
     return nodes;

@@ -1,6 +1,6 @@
 // Two episodes next to each other, aligned by round and turn. A side is {title, run, data}: its run, and the transcript.
 
-import { badge, h, json, number, plural, said } from "./dom.js";
+import { badge, h, json, number, plural, prose, said } from "./dom.js";
 import { link } from "./episodes.js";
 
 const LISTED = 400; // turns of each side
@@ -20,7 +20,7 @@ function headOf({ title, run, data }, other) {
     { class: "card" },
     h("h2", {}, said(title), " ", badge(data.result, null, data.words)),
     data.error && h("p", { class: "problem" }, `The episode failed: ${data.error}`),
-    data.problem && h("p", { class: "problem" }, data.problem),
+    data.problem && h("p", { class: "problem" }, prose(data.problem)),
     h("dl", { class: "record" }, numbers.map(([name, value]) => h("div", { class: "differs" }, h("dt", {}, said(name)), h("dd", {}, number(value))))),
     same > 0 && h("p", { class: "muted" }, `${plural(same, "number")} ${same === 1 ? "is" : "are"} the same in both.`),
     h("p", {}, h("a", { href: link(run, data.id) }, "The whole episode")),

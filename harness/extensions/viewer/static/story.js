@@ -3,6 +3,7 @@
 import { h, json, plural, said, set } from "./dom.js";
 
 const LISTED = 40;
+const FAILED = { parse: "unread", limit: "limit reached", unanswered: "not answered yet" }; // as scenes.py says it
 
 /** All rounds. `go(round)` and `open(turn)` are called when a reader chooses one. */
 export function drawStory(element, { scenes, byRound, round }, go, open) {
@@ -28,7 +29,7 @@ export function drawStory(element, { scenes, byRound, round }, go, open) {
             ),
             " ",
             turn.error
-              ? h("span", { class: "bad" }, turn.error_kind ?? "error")
+              ? h("span", { class: "bad" }, FAILED[turn.error_kind] ?? `failed (${turn.error_kind ?? "error"})`)
               : h("span", { class: "muted" }, turn.name),
             h("p", { class: "gist", dir: "auto" }, gist(turn)),
           ),

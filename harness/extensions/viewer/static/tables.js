@@ -1,7 +1,7 @@
 // A finished table as the report shows it: its texts are made by the server (`grid`), with all rounding and marks.
 // A reader may sort it by any column, if asked for.
 
-import { h, name as named, said, scroller } from "./dom.js";
+import { h, name as named, prose, said, scroller } from "./dom.js";
 
 /** How strongly a cell of a heat map is colored, from 0 to 1; null for a cell without a number. */
 function shade(data, r, i) {
@@ -74,7 +74,7 @@ export function table(data, { sortable = false, href = () => null, after = null 
   );
   const first = h("tbody", {}, rows.slice(0, apart));
   sorter?.take(first, rows);
-  const notes = (data.notes || []).map((note) => h("li", {}, said(note)));
+  const notes = (data.notes || []).map((note) => h("li", {}, prose(note)));
   return [
     scroller(
       h(

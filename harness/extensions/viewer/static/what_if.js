@@ -1,7 +1,7 @@
 // A turn with another reply: what is asked of a reader before the episode is played on.
 
 import { playOn, replies } from "./api.js";
-import { h, number, said, set } from "./dom.js";
+import { h, number, prose, said, set } from "./dom.js";
 
 const SHORT = 24; // legal replies that are shown at once
 
@@ -24,7 +24,7 @@ export function whatIfButton(turn, context) {
       const legal = await replies(context.run, context.data.id, turn.number);
       fill(own, turn, context, legal, () => button.click());
     } catch (error) {
-      set(own, h("p", { class: "problem", role: "alert" }, error.message));
+      set(own, h("p", { class: "problem", role: "alert" }, prose(error.message)));
     }
   });
   return button;
@@ -61,7 +61,7 @@ function fill(form, turn, context, legal, close) {
       const done = await playOn(context.run, asked);
       if (form.isConnected) location.hash = `#/runs/${encodeURIComponent(done.run)}/versions?${new URLSearchParams({ id: whole, turns: done.turns })}`;
     } catch (error) {
-      set(note, h("p", { class: "problem" }, error.message));
+      set(note, h("p", { class: "problem" }, prose(error.message)));
       for (const button of buttons) button.disabled = false;
     }
   };

@@ -93,9 +93,20 @@ def test_a_click_on_a_head_sorts(page: Page, site: Path) -> None:
     table = page.locator("table.standings")
     table.locator("thead button", has_text="Accuracy").click()
     assert table.locator("th[aria-sort=descending]").count() == 1
-    assert table.locator("tbody th").first.inner_text() == "two"
+    assert table.locator("tbody th").first.locator("a").first.inner_text() == "two"
     table.locator("thead button", has_text="Accuracy").press("Enter")
-    assert table.locator("tbody th").last.inner_text() == "two"
+    assert table.locator("tbody th").last.locator("a").first.inner_text() == "two"
+
+
+def test_a_phone_shows_whole_intervals_and_a_wide_screen_all_standings(page: Page, site: Path) -> None:
+    page.goto((site / "benchmarks" / "dpbench_quick" / "index.html").as_uri())
+    page.set_viewport_size({"width": 390, "height": 800})
+    for interval in page.locator(".standings .headline span").all():
+        box = interval.bounding_box()
+        assert "[" in interval.inner_text() and box is not None and box["x"] + box["width"] <= 390 - 14
+    page.set_viewport_size({"width": 1280, "height": 800})
+    frame = page.locator(".wide", has=page.locator(".standings"))
+    assert frame.evaluate("one => one.scrollWidth <= one.clientWidth")
 
 
 def test_the_other_model_is_the_readers_choice_and_stays_in_the_address(page: Page, site: Path) -> None:

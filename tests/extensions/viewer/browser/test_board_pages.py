@@ -75,6 +75,13 @@ def test_the_leaderboard_sorts_and_leads_to_runs(page: Page) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text("plain")
 
 
+def test_what_stands_between_backticks_is_shown_as_code(page: Page) -> None:
+    page.goto("/#/")
+    shown = "async (text) => (await import('/static/dom.js')).prose(text).innerHTML"
+    assert page.evaluate(shown, "`a <b>` and `c`.") == "<code>a &lt;b&gt;</code> and <code>c</code>."
+    assert page.evaluate(shown, "5` of 6") == "5` of 6"
+
+
 def test_two_runs_are_compared_case_by_case(page: Page) -> None:
     page.goto("/#/compare")
     page.locator("#side-a").select_option("calculator")
@@ -110,6 +117,28 @@ def test_what_a_model_wrote_stays_text_beside_another_one(page: Page, shown: str
             ["<script>", "javascript:", "⟨U+202E⟩", "long"][case]
         )
         fits(page)
+
+
+def test_bars_share_a_zero_and_runs_with_numbers_are_offered_first(browser: Browser, tmp_path: Path) -> None:
+    for name in ("random", "dpbench/polite"):
+        own = tmp_path / name.rpartition("/")[2]
+        harness.evaluate("dpbench_quick", overrides=[f"baseline={name}"], output_path=own)
+    unread = Mock(model="unread", text="no")
+    harness.evaluate("dpbench_quick", unread, output_path=tmp_path / "unread", max_error_rate=1.0)
+    with started_viewer(tmp_path) as url:
+        page = browser.new_page(base_url=url, viewport={"width": 1280, "height": 900})
+        page.goto("/#/compare")
+        links = page.locator(".suggestions a")
+        expect(links).to_have_text(["random and polite", "unread and polite"])
+        links.first.click()
+        page.get_by_label("Metric").select_option("dpbench/fairness")
+        bars = page.locator(".cases .delta")
+        expect(page.locator(".cases .is-more").first).to_be_visible()
+        expect(page.locator(".cases .is-less").first).to_be_visible()
+        places = [one.bounding_box() for one in bars.all()]
+        assert len({(box["x"], box["width"]) for box in places if box is not None}) == 1
+        fits(page)
+        page.close()
 
 
 def test_runs_that_are_no_pair_say_so(page: Page) -> None:

@@ -10,6 +10,14 @@ from playwright.sync_api import Page, expect
 from tests.extensions.viewer.browser.browsing import JOINED, LARGE, MARKUP, UNSEEN_CODES, address, api, fits, run_id
 
 pytestmark = pytest.mark.browser
+VALUES = """async (texts) => {
+  const { Picture } = await import("/static/picture.js");
+  const nodes = texts.map((text, i) => ({ id: `agent ${i}`, kind: "agent", text, marks: [], color: null }));
+  const picture = new Picture(() => {});
+  picture.draw({ nodes, edges: [], messages: [] }, {});
+  const found = [...picture.svg.querySelectorAll("text.value, text.below")];
+  return found.map((one) => `${one.textContent} ${one.getAttribute("class")} ${one.getAttribute("font-size")}`);
+}"""
 expect.set_options(timeout=20_000)
 FAMILIES = ["agentsnet_quick", "dpbench_quick", "silo_quick", "mas_quick", "darkforest_quick", "hostile"]
 
@@ -175,6 +183,13 @@ def test_more_groups_than_colors_look_different(page: Page) -> None:
         }"""
     )
     assert len(looks) == len(set(looks)) == 32
+
+
+def test_values_of_a_picture_have_one_style(page: Page) -> None:
+    page.goto("/")
+    assert page.evaluate(VALUES, ["BID 8", "BID 10"]) == ["BID 8 value long 18.48", "BID 10 value long 18.48"]
+    assert page.evaluate(VALUES, ["A", "unread", ""]) == ["A value long 18.48", "unread value long 18.48"]
+    assert page.evaluate(VALUES, ["A", "OFFER Agent"]) == ["A below null", "OFFER Agent below null"]
 
 
 def test_data_is_shown_as_it_is(page: Page) -> None:
