@@ -412,6 +412,7 @@ class InnerTurn:
             input_tokens=self.usage.input_tokens + (answer.input_tokens or 0),
             output_tokens=self.usage.output_tokens + (answer.output_tokens or 0),
             cached_tokens=self.usage.cached_tokens + (answer.cached_tokens or 0),
+            reasoning_tokens=self.usage.reasoning_tokens + (answer.reasoning_tokens or 0),
             cost=cost,
             unpriced_input_tokens=self.usage.unpriced_input_tokens + int(bill.get("input", 0)),
             unpriced_output_tokens=self.usage.unpriced_output_tokens + int(bill.get("output", 0)),

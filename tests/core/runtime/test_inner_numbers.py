@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -27,11 +28,13 @@ PRICED = "prices={small: {input: 1000, output: 10000}}"
 TABLES = "tables+={title: Calls, rows: model, metrics: [calls, answered], aggregate: pooled}"
 
 
-def played(folder: Path, program: Any, model: Any = said, *overrides: str, **options: Any) -> harness.Run:
+def played(
+    folder: Path, program: Any, model: Any = said, *overrides: str, limits: Any = MappingProxyType({}), **options: Any
+) -> harness.Run:
     """Three episodes of one agent, whose program asks the model `small`."""
     changes = ["matrix.terms=[2]", "protocol.parse_retries=0", "metrics+=calls", *overrides]
     loaded = spec.load("arithmetic", builtin(), changes, limit=3)
-    engine = Programs(program=program, inner=Mock(model="small", function=model))
+    engine = Programs(program=program, inner=Mock(model="small", function=model), limits=limits)
     return execute(resolve.plan(loaded, builtin(), engine), Options(output_path=folder, **options))
 
 
@@ -97,6 +100,33 @@ def test_calls_of_a_turn_that_failed_count_and_are_paid(tmp_path: Path) -> None:
     run = played(tmp_path / "run", fails, once, max_error_rate=1.0)
     assert {score.usage["small"]["inner_calls"] for score in run.scores} == {1}
     assert table(run, "Cost")["usd"] == pytest.approx(1.5)
+
+
+KINDS = "metrics+=[{use: tokens, kind: total, name: all}, {use: tokens, kind: reasoning, name: reasoning}]"
+
+
+@pytest.mark.parametrize("limits", [{}, {"turn": {"calls": 1}}], ids=["failed", "limited"])
+def test_tokens_are_those_of_all_inner_calls_with_a_reply_or_without(tmp_path: Path, limits: Any) -> None:
+    async def fails_once(ask: Ask, request: Request) -> str:
+        for text in ("one", "two"):
+            await ask(text)
+        if request.id.startswith("terms=2/0/"):
+            return "42"
+        raise RequestError("the program fell over")
+
+    def thinks(request: Request) -> Completion:
+        return Completion("x", input_tokens=10, output_tokens=2, reasoning_tokens=1, cached_tokens=4)
+
+    run = played(tmp_path / "run", fails_once, thinks, KINDS, PRICED, max_error_rate=1.0, limits=limits)
+    cost, rows = table(run, "Cost"), [*run.episodes()]
+    asked = cost["inner_calls"]
+    assert asked == (3 if limits else 6)
+    for kind, tokens in {**{kind: cost[kind] for kind in ("input", "output", "cached")}, "reasoning": asked}.items():
+        assert sum(row[f"{kind}_tokens"] for row in rows) == tokens
+    assert sum(turn["input_tokens"] for turn in run.turns()) == cost["input"] == 10 * asked
+    scored = [score for score in run.scores if score.error is None]
+    assert {score.numbers["all"] for score in scored} == {12 if limits else 24}
+    assert {score.numbers["reasoning"] for score in scored} == {1 if limits else 2}
 
 
 def test_a_call_without_tokens_makes_the_cost_a_lower_bound(tmp_path: Path) -> None:
