@@ -125,7 +125,7 @@ class EpisodeRow:
         if kind == "parse":
             added["parse_failures"] = values["parse_failures"] + 1
         elif kind == "limit":
-            added["limited"] = 1
+            added["limited"] = int(values["limited"] or not (inner and inner.get("limited")))
         elif kind is not None:
             added["engine_errors"] = values["engine_errors"] + 1
         values.update(added)

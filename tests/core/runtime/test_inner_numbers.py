@@ -13,6 +13,7 @@ import pytest
 import harness
 from harness.api import Completion, InnerUsage, Request
 from harness.api.errors import RequestError
+from harness.cli.output import turns_in_words
 from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.engines.mock import Mock
@@ -93,6 +94,12 @@ async def fails(ask: Ask, request: Request) -> str:
     raise RequestError("the program fell over")
 
 
+async def fails_after_two(ask: Ask, request: Request) -> str:
+    for text in ("one", "two"):
+        await ask(text)
+    raise RequestError("the program fell over")
+
+
 def test_calls_of_a_turn_that_failed_count_and_are_paid(tmp_path: Path) -> None:
     def once(request: Request) -> Completion:
         return Completion("x", input_tokens=10, output_tokens=2, cost=0.5)
@@ -108,11 +115,11 @@ KINDS = "metrics+=[{use: tokens, kind: total, name: all}, {use: tokens, kind: re
 @pytest.mark.parametrize("limits", [{}, {"turn": {"calls": 1}}], ids=["failed", "limited"])
 def test_tokens_are_those_of_all_inner_calls_with_a_reply_or_without(tmp_path: Path, limits: Any) -> None:
     async def fails_once(ask: Ask, request: Request) -> str:
+        if not request.id.startswith("terms=2/0/"):
+            return await fails_after_two(ask, request)
         for text in ("one", "two"):
             await ask(text)
-        if request.id.startswith("terms=2/0/"):
-            return "42"
-        raise RequestError("the program fell over")
+        return "42"
 
     def thinks(request: Request) -> Completion:
         return Completion("x", input_tokens=10, output_tokens=2, reasoning_tokens=1, cached_tokens=4)
@@ -127,6 +134,19 @@ def test_tokens_are_those_of_all_inner_calls_with_a_reply_or_without(tmp_path: P
     scored = [score for score in run.scores if score.error is None]
     assert {score.numbers["all"] for score in scored} == {12 if limits else 24}
     assert {score.numbers["reasoning"] for score in scored} == {1 if limits else 2}
+
+
+def test_a_limit_of_the_agents_own_model_is_no_limit_of_the_spec(tmp_path: Path) -> None:
+    run = played(tmp_path / "run", fails_after_two, said, "metrics+=limited", limits={"turn": {"calls": 1}})
+    for score in run.scores:
+        assert not score.limited and score.numbers["limited"] == 0
+        assert score.turns == {"model": {"asked": 1, "answered": 0, "inner_limit": 1}}
+    notes = [note for one in run.tables for note in one.notes]
+    assert "3 turns in 3 of 3 episodes ended without a reply: the agent's own model had reached a limit" in str(notes)
+    assert "a limit of the spec" not in str(notes)
+    said_of_turns = turns_in_words(run.scores, run.folder)[0]
+    assert said_of_turns == "model: 3 turns, 0 % parsed (3 at a limit of the agent's own model)"
+    assert rescored(run.folder).scores == run.scores
 
 
 def test_a_call_without_tokens_makes_the_cost_a_lower_bound(tmp_path: Path) -> None:
