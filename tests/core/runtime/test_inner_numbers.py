@@ -22,6 +22,7 @@ from harness.evaluation.rescore import rescored
 from harness.evaluation.stages import execute
 from harness.report import render
 from harness.runtime.options import Options
+from harness.runtime.runner import BudgetReachedError
 from harness.tables.cost import Price, Usd, usd_of
 from tests.helpers.programs import Ask, Programs, said
 
@@ -134,6 +135,24 @@ def test_tokens_are_those_of_all_inner_calls_with_a_reply_or_without(tmp_path: P
     scored = [score for score in run.scores if score.error is None]
     assert {score.numbers["all"] for score in scored} == {12 if limits else 24}
     assert {score.numbers["reasoning"] for score in scored} == {1 if limits else 2}
+
+
+@pytest.mark.parametrize("inner", [True, False], ids=["inner calls", "replies"])
+def test_what_a_stopped_run_has_cost_is_said(tmp_path: Path, inner: bool) -> None:
+    protocol = ["protocol={use: debate, agents: 3, rounds: 2}", PRICED]
+    limits: Any = {"max_cost": 0.05, "max_concurrency": 1}  # of 0.03 a call
+    with pytest.raises(BudgetReachedError, match=r"24 tokens as used, 0\.060 USD as spent") as stop:
+        if inner:
+            played(tmp_path / "run", thrice, said, *protocol, **limits)
+        else:
+            loaded = spec.load("arithmetic", builtin(), ["matrix.terms=[2]", *protocol], limit=3)
+            model = Mock(model="small", function=said)
+            execute(resolve.plan(loaded, builtin(), model), Options(output_path=tmp_path / "run", **limits))
+    assert stop.value.stopped["asked"]["usd"] == pytest.approx(0.06)
+    run = harness.load_run(tmp_path / "run", unfinished=True)
+    assert run.scores == [] and table(run, "Cost")["usd"] == pytest.approx(0.06)
+    assert (table(run, "Cost")["input"], table(run, "Cost").get("inner_calls")) == (20, 2 if inner else None)
+    assert "Costs are also those of 1 that has begun." in run.unfinished
 
 
 def test_a_limit_of_the_agents_own_model_is_no_limit_of_the_spec(tmp_path: Path) -> None:
