@@ -220,7 +220,10 @@ class InnerSeat:
         if "cost" in limits:
             used["cost"] = self.door.cost(usage)
         name = next((name for name, most in limits.items() if used[name] >= most), None)
-        return None if name is None else f"the limit of {limits[name]:g} {name} a {what} is reached"
+        if name is None:
+            return None
+        most, unit = limits[name], "USD" if name == "cost" else name
+        return f"the limit of {most:g} {unit.removesuffix('s') if most == 1 else unit} a {what} is reached"
 
 
 def _seen(task: asyncio.Future[Any]) -> None:

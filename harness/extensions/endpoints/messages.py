@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.api import InnerRequest
-from harness.extensions.endpoints._answers import ApiReply, Asked, event
+from harness.extensions.endpoints._answers import ApiReply, Asked, about_tokens, event
 from harness.extensions.endpoints._fields import (
     Fields,
     ProblemError,
@@ -62,7 +62,6 @@ _KINDS = {
     409: "invalid_request_error", 410: "permission_error", 413: "request_too_large", 429: "rate_limit_error",
 }  # fmt: skip
 _ENDS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
-_CHARS_PER_TOKEN = 4
 
 
 class MessagesApi:
@@ -131,13 +130,11 @@ class MessagesApi:
 
 
 class CountTokens(MessagesApi):
-    """`/v1/messages/count_tokens`: an estimate, since not every engine can count before it answers."""
+    """`/v1/messages/count_tokens`: an estimate."""
 
     def count(self, body: dict[str, Any]) -> dict[str, Any]:
         """About how many tokens a request has. Raises `ProblemError`."""
-        ask = self.read(body).ask
-        chars = len(json.dumps([*ask.messages, *ask.tools], ensure_ascii=False))
-        return {"input_tokens": chars // _CHARS_PER_TOKEN + 1}
+        return {"input_tokens": about_tokens(self.read(body).ask)}
 
 
 def _head(answer: ApiReply, content: list[dict[str, Any]], end: str | None, output: int) -> dict[str, Any]:

@@ -142,8 +142,9 @@ def test_limits_of_money_are_kept_by_prices_or_not_at_all(tmp_path: Path, priced
 
     prices = {"small": {"input": 1000, "output": 1000}} if priced else {}
     if not priced:
-        with pytest.raises(RunStoppedError, match="inner_limits: cost cannot be kept: small has no price"):
+        with pytest.raises(RunStoppedError, match="inner_limits: cost cannot be kept: small has no price") as stop:
             play(tmp_path / "run", greedy, said, {"seat": {"cost": 0.1}}, prices=prices)
+        assert "without this engine" not in str(stop.value), "no episode is without it, and none was played"
         assert not lines(tmp_path / "run", "move")
         return
     with pytest.raises(BudgetReachedError):
