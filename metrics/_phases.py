@@ -33,7 +33,7 @@ def calls(episode: Episode, phase: Phase) -> Iterator[Completion]:
 
 def total_tokens(episode: Episode, phase: Phase) -> int:
     """Return T_total: input and output tokens of all calls. Each call counts its whole history again (Section 3.4)."""
-    return sum((call.input_tokens or 0) + (call.output_tokens or 0) for call in calls(episode, phase))
+    return sum(move.used("input_tokens", "output_tokens") or 0 for move in moves(episode, phase))
 
 
 def characters_per_token(episode: Episode) -> float | None:

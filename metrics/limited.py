@@ -10,4 +10,4 @@ class Limited(Metric):
     bounds = (0, 1)
 
     def measure(self, episode: Episode) -> float | None:
-        return float(any(move.error_kind == "limit" for move in episode.moves()))
+        return float(any(move.asked_no_more for move in episode.moves()))

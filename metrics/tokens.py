@@ -4,16 +4,17 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from harness.api import Completion, Episode, Metric, Statistic, plugin
+from harness.api import Episode, Metric, Statistic, plugin
 
-from ._numbers import calls, total
+from ._numbers import total
 
 
 @plugin
 class Tokens(Metric):
     """Tokens of one kind, summed over the model calls of an episode. Missing if no call reports them.
 
-    Policies make no calls, and not every server reports usage.
+    Policies make no calls, and not every server reports usage. Where an agent's program calls a model of the run
+    (`inner`), its calls count, those of turns that failed too.
 
     Attributes:
         kind: "cached" tokens are part of "input", "reasoning" tokens part of "output"; "total" is input + output.
@@ -26,22 +27,9 @@ class Tokens(Metric):
     over: Literal["episode", "run"] = "episode"
 
     def measure(self, episode: Episode) -> float | None:
-        counts = [count for call in calls(episode) if (count := self._count(call)) is not None]
+        kinds = ("input_tokens", "output_tokens") if self.kind == "total" else (f"{self.kind}_tokens",)
+        counts = [count for move in episode.moves() if (count := move.used(*kinds)) is not None]
         return float(sum(counts)) if counts else None
 
     def aggregate(self, numbers: Sequence[float]) -> Statistic:
         return total(numbers) if self.over == "run" else super().aggregate(numbers)
-
-    def _count(self, call: Completion) -> int | None:
-        match self.kind:
-            case "input":
-                return call.input_tokens
-            case "output":
-                return call.output_tokens
-            case "reasoning":
-                return call.reasoning_tokens
-            case "cached":
-                return call.cached_tokens
-            case "total":
-                reported = call.input_tokens is not None and call.output_tokens is not None
-                return (call.input_tokens or 0) + (call.output_tokens or 0) if reported else None

@@ -155,6 +155,36 @@ class Move:
         """The last reply, as the model wrote it, with its calls of tools."""
         return self.calls[-1].shown if self.calls else None
 
+    @property
+    def asked_no_more(self) -> bool:
+        """Whether a limit of the spec (`limits:`) let nobody be asked (again). A limit of the model behind an agent's
+        program (`inner_limits`) is none: the agent was asked, and did not reply."""
+        return self.error_kind == "limit" and not (self.inner_calls is not None and self.inner_calls.limited)
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether a model, or an agent's program, was asked: no policy chose, and limits of the spec left a request."""
+        return bool(self.calls) or (self.error_kind is not None and not self.asked_no_more)
+
+    def used(self, *kinds: str) -> int | None:
+        """Tokens of these kinds together ("input_tokens", …), by the rule of `tokens_used`."""
+        counts = ([getattr(call, kind) for kind in kinds] for call in self.calls)
+        reported = (None if None in each else sum(each) for each in counts)
+        inner = self.inner_calls
+        return tokens_used(reported, None if inner is None else sum(getattr(inner, kind) for kind in kinds))
+
+
+def tokens_used(reported: Iterable[int | None], inner: int | None = None) -> int | None:
+    """The tokens that a turn used; None if nothing is known of them.
+
+    Args:
+        reported: those of each reply; None of one that does not say it.
+        inner: those of all calls that an agent program made of a model in the turn; None where it had no model. They
+            stand for the replies', which are sums of the same calls, and are also known where a reply never came.
+    """
+    known = [count for count in reported if count is not None]
+    return inner or (sum(known) if known else None)
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

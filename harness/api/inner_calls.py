@@ -90,8 +90,8 @@ class InnerUsage:
 
     Attributes:
         calls: how many were answered, or failed.
-        input_tokens, output_tokens, cached_tokens: of the answers, also of those that were dropped: they were paid for;
-            counts that an engine does not report are left out.
+        input_tokens, output_tokens, cached_tokens, reasoning_tokens: of the answers, also of those that were dropped:
+            they were paid for; counts that an engine does not report are left out.
         cost: USD that engines report; None if none does.
         unpriced_input_tokens, unpriced_output_tokens, unpriced_cached_tokens: those of answers that say how many,
             and not what they cost.
@@ -108,6 +108,7 @@ class InnerUsage:
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    reasoning_tokens: int = 0
     cost: float | None = None
     unpriced_input_tokens: int = 0
     unpriced_output_tokens: int = 0

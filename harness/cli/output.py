@@ -22,6 +22,7 @@ from harness.storage import write_atomically
 from harness.storage.error_log import ERRORS
 from harness.tables import EpisodeScore, Table
 from harness.tables.parse_share import by_named_model, in_percent
+from harness.tables.scores import INNER_LIMITED
 from harness.tables.table import words_of
 
 
@@ -95,7 +96,7 @@ def turns_in_words(scores: Iterable[EpisodeScore], folder: Path) -> list[str]:
     lines = []
     for model, reads in by_named_model(scores).items():
         asked = reads.asked
-        what = f"{clean_name(model)}: {asked:,} turns, {in_percent(reads.read, asked)} parsed"
+        what = f"{clean_name(model)}: {asked:,} turn{'s' * (asked != 1)}, {in_percent(reads.read, asked)} parsed"
         why = ", ".join(f"{count:,} {_kind(kind, count)}" for kind, count in reads.failed.most_common())
         lines.append(f"{what} ({why})" if why else what)
     if any("(" in line for line in lines):
@@ -112,6 +113,7 @@ def _kind(kind: str, count: int) -> str:
 
 _KINDS = {
     "limit": "at a limit of the spec",
+    INNER_LIMITED: "at a limit of the agent's own model",
     "inner": "failed with a call of the agent's own model",
     "refused": "refused",
     "context_length": "longer than the context window",

@@ -52,7 +52,7 @@ class LimitsKey(SpecKey):
 
 @dataclass(frozen=True)
 class EpisodeLimits:
-    """What an episode is allowed; None: as much as it takes. Calls and tokens are those of `Move.calls`.
+    """What an episode is allowed; None: as much as it takes. Calls are those of `Move.calls`, tokens `Move.used`.
 
     Limits are part of what a run is. What a run as a whole may spend is a budget (`harness.engines.usage`).
     """
@@ -145,7 +145,9 @@ class Meter:
         for move in moves:
             self.calls[move.agent] = self.calls.get(move.agent, 0) + len(move.calls)
             if named:
-                used = sum(_tokens(call, named) for call in move.calls)
+                for call in move.calls:
+                    _tokens(call, named)
+                used = move.used("input_tokens", "output_tokens") or 0
                 self.tokens[move.agent] = self.tokens.get(move.agent, 0) + used
 
     def _remaining(self, agent: str, used: int) -> dict[str, int]:

@@ -41,7 +41,7 @@ class BoundedUsage(Usage):
         self._end = None if budget.max_time is None else now() + budget.max_time - seconds
         self._uncounted: Engine | None = None
         self._prices: Mapping[str, Price] = {}
-        self._unpriced, self.micros, self._micros_journaled = "", 0, 0
+        self._unpriced, self._micros_journaled = "", 0
 
     def count_costs(self, prices: Mapping[str, Price], micros: int) -> None:
         """Count money from here on: model → price, and the millionths of a USD that earlier processes used."""

@@ -99,12 +99,13 @@ class Usage:
         write: journals [calls, tokens] and returns when that outlives this process; may raise `StorageError`.
         answers, output_tokens, turns: what this process was answered, and the turns of models that it has recorded;
             `inner_calls`: how many of the answers were to calls of agents' programs; for progress only.
+        micros: millionths of a USD, where costs are bounded.
         exhausted: why it is used up, where another process keeps the count and has said so.
     """
 
     def __init__(self, calls: int = 0, tokens: int = 0) -> None:
         self.calls, self.tokens = calls, tokens
-        self.answers = self.output_tokens = self.turns = self.inner_calls = 0
+        self.answers = self.output_tokens = self.turns = self.inner_calls = self.micros = 0
         self.budget, self.bounded = Budget(), False
         self._journaled = (calls, tokens)
         self.write: Callable[[list[int]], None] | None = None

@@ -17,7 +17,7 @@ from harness.runtime.run_json import META, SPEC
 from harness.runtime.run_schema import check_journals, ended_by_rule, read_meta, why_stopped
 from harness.runtime.run_specs import RunSpecs
 from harness.runtime.used_extensions import advice, missing_extensions
-from harness.tables import EpisodeScore, load_scores
+from harness.tables import NOT_RUN, EpisodeScore, load_scores
 
 
 def load_run(
@@ -72,17 +72,26 @@ def load_unscored(
 
 def _so_far(run: Run) -> Run:
     """The run with the episodes that its journals hold. Raises `DataError` for damaged ones."""
+    from harness.runtime.usage_so_far import usage_so_far  # what only an unfinished run needs
+
     check_journals(run.meta, run.folder)
-    ends = storage.JournalState(*storage.journals(run.folder)).ends
-    scores = [EpisodeScore.from_json({"id": name, **end}) for name, end in ends.items()]
+    state = storage.JournalState(*storage.journals(run.folder))
+    scores = [EpisodeScore.from_json({"id": name, **end}) for name, end in state.ends.items()]
+    begun = [
+        EpisodeScore(name, "", error=NOT_RUN, usage=usage)
+        for name in dict.fromkeys((*state.moves, *state.inner))
+        if (usage := usage_so_far(state.moves.get(name, {}).values(), state.inner.get(name, ()), run.meta))
+    ]
     planned = run.meta.get("planned")
     lacking = f"{planned - len(scores)} of {planned}" if isinstance(planned, int) else "some"
     why = f"{lacking} episodes are missing ({why_stopped(run.meta)})"
     notes = [f"Not finished: {why}. The same eval command goes on."]
+    if begun:
+        notes.append(f"Costs are also those of {len(begun)} that ha{'s' if len(begun) == 1 else 've'} begun.")
     records, stopped = run.meta.get("keys", {}), run.meta.get("stopped", {})
     for key in keys_of(run.spec):
         notes += key.so_far(records.get(key.name, {}), stopped, scores)
-    return replace(run, scores=scores, unfinished=" ".join(notes))
+    return replace(run, scores=scores, begun=begun, unfinished=" ".join(notes))
 
 
 def run_folder(folder: Path | str) -> Path:

@@ -41,6 +41,7 @@ class Run:
         metrics: name → metric, in the order of the spec.
         project: where the run's plugins are; None for the project around the working directory.
         unfinished: what is missing from an unfinished run, and why; "" for a finished one.
+        begun: of an unfinished run, episodes that have begun: they have `usage`, which counts in the table of costs.
     """
 
     folder: Path
@@ -50,6 +51,7 @@ class Run:
     metrics: Mapping[str, Metric] = field(repr=False)
     project: Project | None = field(default=None, repr=False)
     unfinished: str = ""
+    begun: list[EpisodeScore] = field(default_factory=list, repr=False)
 
     @property
     def tables(self) -> list[Table]:
@@ -93,7 +95,8 @@ class Run:
 
             entries = [priced(entry, self.prices) for entry in entries]
         tables = list[Table]()
-        counted = any({*counts} - {"uncounted"} for score in self.scores for counts in score.usage.values())
+        paid = [*self.scores, *self.begun]
+        counted = any({*counts} - {"uncounted"} for score in paid for counts in score.usage.values())
         if counted:
             from harness.tables import spent
 
@@ -103,7 +106,7 @@ class Run:
             tables = [build(table, shown, self.metrics) for table in entries]
             tables = self.headline.explained(entries, tables, self.scores)
         if counted:
-            tables += filter(None, [spent.table(self.scores, self.prices)])
+            tables += filter(None, [spent.table(paid, self.prices)])
         further = (*of_run(self.meta), *filter(None, [self.unfinished]))
         return [replace(table, notes=(*table.notes, *further)) for table in tables]
 

@@ -220,7 +220,10 @@ class InnerSeat:
         if "cost" in limits:
             used["cost"] = self.door.cost(usage)
         name = next((name for name, most in limits.items() if used[name] >= most), None)
-        return None if name is None else f"the limit of {limits[name]:g} {name} a {what} is reached"
+        if name is None:
+            return None
+        most, unit = limits[name], "USD" if name == "cost" else name
+        return f"the limit of {most:g} {unit.removesuffix('s') if most == 1 else unit} a {what} is reached"
 
 
 def _seen(task: asyncio.Future[Any]) -> None:
@@ -412,6 +415,7 @@ class InnerTurn:
             input_tokens=self.usage.input_tokens + (answer.input_tokens or 0),
             output_tokens=self.usage.output_tokens + (answer.output_tokens or 0),
             cached_tokens=self.usage.cached_tokens + (answer.cached_tokens or 0),
+            reasoning_tokens=self.usage.reasoning_tokens + (answer.reasoning_tokens or 0),
             cost=cost,
             unpriced_input_tokens=self.usage.unpriced_input_tokens + int(bill.get("input", 0)),
             unpriced_output_tokens=self.usage.unpriced_output_tokens + int(bill.get("output", 0)),

@@ -155,7 +155,9 @@ class Episodes:
             raise reason
         self.work.broken |= {name: gate.broken for name, gate in self.gates.items() if gate.broken is not None}
         if broken := self.work.broken.values():
-            raise EngineFatalError(f"{'; '.join(broken)}; all episodes without this engine are played")
+            others = any(not self._needs_broken(job) for job in self.work.episodes)
+            played = "; all episodes without this engine are played" if others else ""
+            raise EngineFatalError(f"{'; '.join(broken)}{played}")
         self._confirm_failures()
 
     async def _start(self, stack: contextlib.AsyncExitStack) -> None:
@@ -312,7 +314,8 @@ class Episodes:
             self.work.broken[name] = errors[-1]
             raise EngineFatalError(
                 f"the last requests to {self.engines[name].model} failed, and nothing was answered since: "
-                f"{len(errors)} failures, the last with: {errors[-1]} (max_error_rate 1 would count them as results)"
+                f"{len(errors)} failure{'s' * (len(errors) != 1)}, the last with: {errors[-1]} "
+                "(max_error_rate 1 would count them as results)"
             )
 
     def _needs_broken(self, job: Job) -> bool:

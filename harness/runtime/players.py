@@ -168,8 +168,7 @@ class ModelPlayer:
         """Rebuild the conversation as if `move` had just been made."""
         variables, calls = self._open(turn), move.calls
         # A failed request, and a turn in which nothing could be asked, left an empty answer.
-        asked_no_more = move.error_kind == LIMITED and calls and not (move.inner_calls and move.inner_calls.limited)
-        failed = move.error_kind not in (None, "parse") and not asked_no_more
+        failed = move.error_kind not in (None, "parse") and not (calls and move.asked_no_more)
         for attempt in range(len(calls) + failed):
             if attempt:
                 self._ask_again(variables, read_completion(turn.reply, calls[attempt - 1]).error)

@@ -54,12 +54,18 @@ class BudgetReachedError(RunStoppedError):
     """The run ended because its budget is spent: no mistake, and nothing to mend.
 
     Attributes:
-        stopped: beside `by`, `at`, `episodes` and `of` what was `asked` by all processes of the run: calls and tokens.
+        stopped: beside `by`, `at`, `episodes` and `of` what was `asked` by all processes of the run: calls, tokens, and
+            `usd` where costs were bounded.
     """
 
     def __init__(self, spent: BudgetSpentError, usage: Usage, done: int, total: int) -> None:
-        total_usage = {"calls": usage.calls, "tokens": usage.tokens}
+        total_usage: dict[str, float] = {"calls": usage.calls, "tokens": usage.tokens}
         spending = f"{usage.calls} calls count as asked, {usage.tokens} tokens as used"
+        if usage.micros:
+            from harness.tables.cost import Usd  # what only a budget of money needs
+
+            total_usage["usd"] = usage.micros / 1e6
+            spending += f", {Usd(total_usage['usd'])} as spent"
         self.stopped = {"by": spent.by, "at": spent.at, "episodes": done, "of": total, "asked": total_usage}
         super().__init__(
             f"{spent}: {done} of {total} episodes are finished; {spending}",

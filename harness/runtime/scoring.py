@@ -20,7 +20,7 @@ from harness.engines.usage import billed, billed_inner
 from harness.runtime.players import LIMITED
 from harness.storage.error_log import ErrorLog
 from harness.tables import CorpusRecord, EpisodeScore, Number
-from harness.tables.scores import is_countable
+from harness.tables.scores import INNER_LIMITED, is_countable
 
 _UNLOGGED = ErrorLog()
 _FAILED = {*storage.PASSING, *storage.REFUSALS}
@@ -124,12 +124,12 @@ def turns_of(episode: Episode, condition: Condition, case: Case) -> dict[str, di
     whole."""
     turns: dict[str, Counter[str]] = {}
     for move in episode.moves() if episode.outcome is not None else ():
-        if move.calls or move.error_kind in _FAILED:
+        if move.was_asked:
             counts = turns.setdefault(condition.group_of(case, move.agent).model or "model", Counter())
             counts["asked"] += 1
             counts["answered"] += bool(move.calls)
             if move.error_kind is not None:
-                counts[move.error_kind] += 1
+                counts[move.error_kind if move.error_kind != LIMITED or move.asked_no_more else INNER_LIMITED] += 1
     return {name: dict(counts) for name, counts in turns.items()}
 
 
@@ -186,7 +186,7 @@ def score(
     if episode.error is None and (why := _unanswered(episode)) is not None:
         episode = replace(episode, error=why)
     numbers, error = measure(episode, metrics, errors)
-    limited = any(move.error_kind == LIMITED for move in episode.moves())
+    limited = any(move.asked_no_more for move in episode.moves())
     dropped = Counter(name for move in episode.moves() for name in move.dropped_fields)
     marks = uses_ground_truth, limited, turns, dict(dropped), usage
     return EpisodeScore(episode.id, episode.condition, dict(episode.labels), numbers, error, *marks)

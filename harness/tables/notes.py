@@ -10,7 +10,7 @@ from typing import Final
 from harness.api import Metric
 from harness.plugins.manifests import offers
 
-from .scores import NOT_RUN, EpisodeScore, by_condition, cluster_of, numbers, records
+from .scores import INNER_LIMITED, NOT_RUN, EpisodeScore, by_condition, cluster_of, numbers, records
 from .spec import TableSpec
 from .stats import IntervalMethod
 from .table import SIMULATED, Cell, ErrorKind, Row, Table, error_of, text
@@ -69,9 +69,13 @@ def who_played(scores: Sequence[EpisodeScore]) -> Iterable[str]:
 
 
 def limited(scores: Sequence[EpisodeScore]) -> Iterable[str]:
-    """That agents were asked less than they would have been."""
+    """That agents, or the models behind them, were asked less than they would have been."""
     if some := sum(score.limited for score in scores):
         yield f"In {some} of {len(scores)} episodes a limit of the spec was reached: an agent was asked no more there."
+    counts = [sum(own.get(INNER_LIMITED, 0) for own in score.turns.values()) for score in scores]
+    if turns := sum(counts):
+        what = f"{turns:,} turn{'s' * (turns != 1)} in {sum(map(bool, counts))} of {len(scores)} episodes"
+        yield f"{what} ended without a reply: the agent's own model had reached a limit (`inner_limits`)."
 
 
 def dropped_fields(scores: Sequence[EpisodeScore]) -> Iterable[str]:

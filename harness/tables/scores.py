@@ -20,6 +20,8 @@ from .table import text
 
 NOT_RUN: Final = "not run"
 """The `EpisodeScore.error` of an episode that was planned and never finished."""
+INNER_LIMITED: Final = "inner_limit"
+"""The kind of error in `EpisodeScore.turns` of turns in which an agent's program met a limit of its own model."""
 
 
 @dataclass(frozen=True, slots=True)

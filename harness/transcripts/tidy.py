@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from harness.api import Completion, CorpusMetric, Metric, Move, RatioMetric
+from harness.api import CorpusMetric, Metric, Move, RatioMetric
 from harness.api.printable import utf8
 from harness.tables import EpisodeScore
 from harness.tables.cost import Usd
@@ -42,7 +42,7 @@ def _columns(*columns: tuple[str, TidyKind, str]) -> tuple[TidyColumn, ...]:
 
 
 _TOKENS: Final = _columns(
-    ("input_tokens", "integer", "tokens of all prompts; None if the engine reports none"),
+    ("input_tokens", "integer", "tokens of all prompts, of inner calls where there are some; None if none is reported"),
     ("output_tokens", "integer", "tokens of all replies, reasoning included"),
     ("cached_tokens", "integer", "those of the prompts that the engine had in its cache"),
     ("reasoning_tokens", "integer", "those of the replies that were reasoning"),
@@ -234,7 +234,7 @@ class Tidy:
         row |= {"agents": len(transcript.agents), "turns": len(moves)}
         row |= {"rounds": len({turn.round for turn in transcript.turns})}
         row |= {"failed_turns": sum(move.error is not None for move in moves)}
-        row |= _usage([call for move in moves for call in move.calls]) | _paid(transcript.usd())
+        row |= _usage(moves) | _paid(transcript.usd())
         if self.has_inner_calls:  # metrics of the same names have the same numbers
             row |= {name: value for name, value in _inner(moves).items() if name in row}
         costs = {agent: usd for agent in transcript.seat_prices if (usd := transcript.usd(agent)) is not None}
@@ -280,7 +280,7 @@ def _turn(run: str, transcript: Transcript, turn: RecordedTurn) -> Row:
         "error": move.error,
         "error_kind": move.error_kind,
         "retries": max(len(turn.retries), len(move.calls) - 1, 0),
-        **_usage(move.calls),
+        **_usage([move]),
         **_paid(of_moves([move], transcript.seat_prices)),
         "finish_reason": last.finish_reason if last else None,
     }
@@ -294,12 +294,15 @@ def _persona(turn: RecordedTurn) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _usage(calls: Sequence[Completion]) -> Row:
-    """Sums over calls; None if none of them reports it."""
+def _usage(moves: Sequence[Move]) -> Row:
+    """Sums over moves; None if none of them says it."""
+    calls = [call for move in moves for call in move.calls]
     row: Row = {"calls": len(calls)}
     for column in _TOKENS[:-2]:
-        reported = [value for call in calls if (value := getattr(call, column.name)) is not None]
-        row[column.name] = sum(reported) if reported else None
+        name = column.name
+        known = [call.latency for call in calls] if name == "latency" else [move.used(name) for move in moves]
+        reported = [value for value in known if value is not None]
+        row[name] = sum(reported) if reported else None
     return row
 
 

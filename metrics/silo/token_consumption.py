@@ -25,9 +25,8 @@ class TokenConsumption(Metric):
     def measure(self, episode: Episode) -> float | None:
         rounds = fact(episode, "max_rounds" if self.over == "limit" else "rounds")
         tokens = [
-            call.output_tokens + (call.input_tokens or 0 if self.inputs else 0)
+            output + (move.used("input_tokens") or 0 if self.inputs else 0)
             for move in moves(episode, "final")
-            for call in move.calls
-            if call.output_tokens is not None
+            if (output := move.used("output_tokens")) is not None
         ]
         return sum(tokens) / rounds if tokens and rounds else None

@@ -6,12 +6,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-MOST = 20_200
+MOST = 20_250
 """Lines of ours that the main command may load with a mock model.
 
 What a plain run needs: rules for replies in many more styles, shares of turns that were read, and approvals of what a
 spec sends took 1,500 lines; what a run says of replies like those of this mock, none of which is read, 500;
-rules that end a run and rounds of pairings, 200; token ids of replies, 150; listeners and inner calls, 100.
+rules that end a run and rounds of pairings, 200; token ids of replies, 150; listeners, inner calls and what turns
+used, 150.
 What only a mistake, a call of a tool in text, thinking or another one's extension needs is loaded with it."""
 MOST_OF_THREE_KEYS = 24_800
 """The same for a spec of three keys: a data set's task, one agent, and all else as the task proposes it."""

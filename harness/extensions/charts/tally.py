@@ -11,6 +11,7 @@ from typing import Any
 
 from harness import storage
 from harness.api import Move
+from harness.api.episode import tokens_used
 from harness.api.errors import DataError
 from harness.engines.likelihoods import sums
 from harness.extensions.charts import message_counts as traffic
@@ -25,7 +26,7 @@ class Use:
 
     Attributes:
         moves, calls: how many there were.
-        input, output: tokens, of the calls that report them; None if none does.
+        input, output: tokens, of the calls that report them, inner ones included; None if none does.
         characters: of all replies and actions, for telling long episodes from short ones.
         parse: moves without a readable reply.
         truncated: calls that ended at their token limit.
@@ -129,13 +130,15 @@ def _add(use: Use, line: Mapping[str, Any]) -> None:
     if (kind := line.get("error_kind")) is not None:
         place = {"parse": "parse", "limit": "limits"}.get(kind, "engine")
         setattr(use, place, getattr(use, place) + 1)
-    for call in line.get("calls", ()):
+    calls, inner = line.get("calls", ()), line.get("inner", {})
+    for name in _TOKENS:
+        kind = f"{name}_tokens"
+        if (count := tokens_used((call.get(kind) for call in calls), inner.get(kind))) is not None:
+            setattr(use, name, (getattr(use, name) or 0) + count)
+    for call in calls:
         use.calls += 1
         use.characters += len(call.get("text") or "")
         use.truncated += call.get("finish_reason") == "length"
-        for name in _TOKENS:
-            if (count := call.get(f"{name}_tokens")) is not None:
-                setattr(use, name, (getattr(use, name) or 0) + count)
 
 
 def _listen(talk: dict[tuple[str, tuple[str, ...]], Talk], place: int, line: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from harness.api import Completion, InnerRequest
 from harness.extensions.endpoints._fields import ProblemError
 
 _PLAIN_ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)
+_CHARS_PER_TOKEN = 4
 _CUT = frozenset({"length", "max_tokens", "model_length"})
 
 
@@ -34,6 +35,11 @@ class Asked:
     usage: bool = False
     single_call: bool = False
     said: tuple[tuple[str, Any], ...] = ()
+
+
+def about_tokens(ask: InnerRequest) -> int:
+    """About how many tokens a request has: not every engine can count before it answers."""
+    return len(json.dumps([*ask.messages, *ask.tools], ensure_ascii=False)) // _CHARS_PER_TOKEN + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.api import InnerRequest
-from harness.extensions.endpoints._answers import ApiReply, Asked, event
+from harness.extensions.endpoints._answers import ApiReply, Asked, about_tokens, event
 from harness.extensions.endpoints._fields import (
     Fields,
     ProblemError,
@@ -40,7 +40,10 @@ _BODY = Fields(
         }
     ) | _SAMPLING.keys(),
     IGNORED,
-    {"mcp_servers": "the harness calls no tools", "container": "the harness runs no programs for a model"},
+    {
+        "mcp_servers": "the harness calls no tools", "container": "the harness runs no programs for a model",
+        "thread": "the harness keeps no conversation: send the whole one",
+    },
 )  # fmt: skip
 _MESSAGE = Fields(frozenset({"role", "content"}))
 _TEXT = Fields(frozenset({"type", "text"}), frozenset({"cache_control"}), {"citations": "the model reads text"})
@@ -59,7 +62,6 @@ _KINDS = {
     409: "invalid_request_error", 410: "permission_error", 413: "request_too_large", 429: "rate_limit_error",
 }  # fmt: skip
 _ENDS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
-_CHARS_PER_TOKEN = 4
 
 
 class MessagesApi:
@@ -112,12 +114,15 @@ class MessagesApi:
         return b"".join(chunks)
 
     def error(self, problem: ProblemError) -> dict[str, Any]:
-        """`{"type": "error", "error": {"type", "message"}}`."""
+        """`{"type": "error", "error": {"type", "message"}}`, and `details` in `error` where clients look for them."""
         kind = _KINDS.get(problem.status, "api_error")
         message = problem.message
         if problem.code == "context_length_exceeded":  # what programs look for
             message = f"prompt is too long: {message}"
-        return {"type": "error", "error": {"type": kind, "message": message}}
+        error: dict[str, Any] = {"type": kind, "message": message}
+        if problem.param == "thread":  # Anthropic's clients then ask again without it
+            error["details"] = {"error_code": "thread_unsupported_request", "unsupported": []}
+        return {"type": "error", "error": error}
 
     def error_events(self, problem: ProblemError) -> bytes:
         """An `error` event: Anthropic's clients raise it."""
@@ -125,13 +130,11 @@ class MessagesApi:
 
 
 class CountTokens(MessagesApi):
-    """`/v1/messages/count_tokens`: an estimate, since not every engine can count before it answers."""
+    """`/v1/messages/count_tokens`: an estimate."""
 
     def count(self, body: dict[str, Any]) -> dict[str, Any]:
         """About how many tokens a request has. Raises `ProblemError`."""
-        ask = self.read(body).ask
-        chars = len(json.dumps([*ask.messages, *ask.tools], ensure_ascii=False))
-        return {"input_tokens": chars // _CHARS_PER_TOKEN + 1}
+        return {"input_tokens": about_tokens(self.read(body).ask)}
 
 
 def _head(answer: ApiReply, content: list[dict[str, Any]], end: str | None, output: int) -> dict[str, Any]:

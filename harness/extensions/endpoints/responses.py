@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from harness.api import InnerRequest
-from harness.extensions.endpoints._answers import ApiReply, Asked, event
+from harness.extensions.endpoints._answers import ApiReply, Asked, about_tokens, event
 from harness.extensions.endpoints._fields import (
     Fields,
     ProblemError,
@@ -124,6 +124,14 @@ class ResponsesApi(OpenAIErrors):
         failed = {"id": "resp_failed", "object": "response", "status": "failed", "error": error, "output": []}
         events.add("response.failed", response=failed)
         return b"".join(events.chunks)
+
+
+class CountInput(ResponsesApi):
+    """`/v1/responses/input_tokens`: an estimate."""
+
+    def count(self, body: dict[str, Any]) -> dict[str, Any]:
+        """About how many tokens a request has. Raises `ProblemError`."""
+        return {"object": "response.input_tokens", "input_tokens": about_tokens(self.read(body).ask)}
 
 
 class _Events:

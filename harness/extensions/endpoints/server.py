@@ -31,7 +31,7 @@ from harness.extensions.endpoints._thoughts import Thoughts
 from harness.extensions.endpoints.chat import ChatApi, CompletionsApi
 from harness.extensions.endpoints.keys import body_without_keys, new_key
 from harness.extensions.endpoints.messages import CountTokens, MessagesApi
-from harness.extensions.endpoints.responses import ResponsesApi
+from harness.extensions.endpoints.responses import CountInput, ResponsesApi
 
 MAX_BODY = 4 * 2**20
 """Bytes of a request."""
@@ -135,6 +135,7 @@ class EndpointServer:
             "/chat/completions": ChatApi(),
             "/completions": CompletionsApi(),
             "/responses": ResponsesApi(),
+            "/responses/input_tokens": CountInput(),
             "/messages": MessagesApi(),
             "/messages/count_tokens": CountTokens(),
         }
@@ -242,14 +243,15 @@ class EndpointServer:
         if path == "/models" or path.startswith("/models/"):
             return self._models(seat, request, path[8:])
         if path not in self._apis:
-            raise ProblemError(404, f"no such path: {shown(path)}. {near(path[:100], self._apis)}", code="unknown_path")
+            known = near(path[:100], [*self._apis, "/models"])
+            raise ProblemError(404, f"no such path: {shown(path)}. {known}", code="unknown_path")
         if request.method != "POST":
             raise ProblemError(405, f"{path} wants POST, not {request.method[:20]}")
         # A program may show its keys to its model; a run records what it asks, and no key.
         body = read_json(body_without_keys(await self._body(request)))
         connection.waits_since = None  # it has come as a whole
         self._check_model(seat, body)
-        if isinstance(api, CountTokens):
+        if isinstance(api, CountTokens | CountInput):
             return web.json_response(api.count(body))
         return await self._answer(request, seat, api, api.read(body))
 

@@ -155,8 +155,7 @@ def turn_id(episode: str, agent: str, index: int) -> str:
 def _calls(episode: str, agent: str, index: int, move: Move) -> Iterator[tuple[str, Completion | EngineError]]:
     """(request, what came of it) of every call of a move."""
     said: list[Completion | EngineError] = [*move.calls]
-    limited = move.error_kind == "limit" and (move.inner_calls is None or not move.inner_calls.limited)
-    if (error := RECORDED_ERRORS.get(move.error_kind or "")) is not None and not limited:
+    if (error := RECORDED_ERRORS.get(move.error_kind or "")) is not None and not move.asked_no_more:
         said.append(error(move.error or ""))  # the call after the last answered one failed
     yield from ((f"{episode}/{agent}/{index}/{attempt}", one) for attempt, one in enumerate(said))
 

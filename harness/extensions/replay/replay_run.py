@@ -233,6 +233,7 @@ def _without_kept(error: BudgetReachedError, plan: Plan) -> BudgetReachedError:
     engines = [one for one in plan.engines.values() if isinstance(one, RecordedEngine)]
     asked = max(one.before for one in engines) + sum(one.asked for one in engines)
     usage, said = Usage(asked, error.stopped["asked"]["tokens"]), error.stopped
+    usage.micros = round(error.stopped["asked"].get("usd", 0) * 1e6)
     return BudgetReachedError(BudgetSpentError(said["by"], said["at"]), usage, said["episodes"], said["of"])
 
 

@@ -164,15 +164,16 @@ class SeatAgent(AgentExecutor):
         texts = [part.text for part in message.parts if part.WhichOneof("content") == "text"]
         calls = [part.data for part in message.parts if part.WhichOneof("content") == "data"]
         if len(texts) + len(calls) < len(message.parts):
-            return ActResult("a move is text or data, and neither a file nor an address; nothing was done", True)
+            error = "a move is text or data, and neither a file nor an address; nothing was done"
+            return self.seat.refuse(error, play.turn, client)
         if not calls:
             return self.seat.say("\n".join(texts), play.turn, client)
-        result = ActResult("an empty move; nothing was done", True)
         for data in calls:
             call = MessageToDict(data)
             tool, arguments = (call.get("tool"), call.get("arguments", {})) if isinstance(call, dict) else (None, None)
             if not isinstance(tool, str) or not isinstance(arguments, dict):
-                return ActResult('a data part is {"tool": name, "arguments": {…}}; nothing was done', True)
+                error = 'a data part is {"tool": name, "arguments": {…}}; nothing was done'
+                return self.seat.refuse(error, play.turn, client)
             result = self.seat.act(tool, _whole(arguments), play.turn, client)
             if result.error or result.over:
                 break

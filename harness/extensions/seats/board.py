@@ -280,24 +280,26 @@ class OpenSeat:
         Keys of seats in what is said are left out: a move is recorded, and others read it.
         """
         tool, arguments = value_without_keys([tool, dict(arguments)], self.secret)
-        turn = self._open_turn(number, client)
-        if isinstance(turn, ActResult):
-            return turn
-        return self._take(turn, turn.moves.call(tool, arguments, turn.calls), f"{tool}({dict(arguments)})"[:2000])
+        said = f"{tool}({dict(arguments)})"
+        return self._take(lambda turn: turn.moves.call(tool, arguments, turn.calls), said, number, client)
 
     def say(self, text: str, number: int | None = None, client: str | None = None) -> ActResult:
         """Give the reply as a text, which is read without keys. `number` as for `act`."""
         text = without_keys(text, self.secret)
-        turn = self._open_turn(number, client)
-        return turn if isinstance(turn, ActResult) else self._take(turn, turn.moves.say(text), text[:2000])
+        return self._take(lambda turn: turn.moves.say(text), text, number, client)
+
+    def refuse(self, error: str, number: int | None = None, client: str | None = None) -> ActResult:
+        """Refuse what is no act at all, for this reason; it counts as an act does. `number` as for `act`."""
+        return self._take(lambda turn: Act(error), "", number, client)
 
     # ------------------------------------------------------------------------------ its own
 
     def _is_over(self) -> bool:
         return self.is_closed or self.outcome is not None
 
-    def _open_turn(self, number: int | None, client: str | None) -> SeatTurn | ActResult:
-        """The turn that an act is for, or why there is none."""
+    def _take(self, read: Callable[[SeatTurn], Act], said: str, number: int | None, client: str | None) -> ActResult:
+        """Let an act count in the open turn, if it is refused too: whoever makes the same mistake again and again ends
+        the turn. Another client's acts do not count."""
         turn = self.turn
         if turn is None and self._is_over():
             return ActResult(
@@ -307,24 +309,23 @@ class OpenSeat:
             has_moved = self._number and self.answered == self._number
             why = f"turn {self._number} is over, you have made your move" if has_moved else "it is not your turn"
             return ActResult(f"{why}; nothing was done. Call wait_for_turn", True)
-        if number is not None and number != turn.number:
-            return ActResult(f"turn {number} is not open, turn {turn.number} is; nothing was done", True)
-        if not turn.is_read:
-            before = f"turn {turn.number - 1} is over, and " if turn.number > 1 else ""
-            return ActResult(
-                f"{before}you have not read turn {turn.number}; nothing was done. Call wait_for_turn", True
-            )
         if None not in (client, turn.reader) and client != turn.reader:
             return ActResult("another client has read this turn and plays it; nothing was done", True)
-        return turn
-
-    def _take(self, turn: SeatTurn, act: Act, said: str) -> ActResult:
+        refused = ""  # an act that would be legal in another turn must not be read as this one's move
+        if number is not None and number != turn.number:
+            act = Act(f"turn {number} is not open, turn {turn.number} is; nothing was done")
+        elif not turn.is_read:
+            before = f"turn {turn.number - 1} is over, and " if turn.number > 1 else ""
+            act = Act(f"{before}you have not read turn {turn.number}; nothing was done. Call wait_for_turn")
+        else:
+            act = read(turn)
+            refused = said[:2000]
         if act.error is not None:
             turn.refused += 1
             self.counts["refused"] += turn.recorded is None
             if turn.refused < MAX_REFUSALS:
                 return ActResult(act.error, True)
-            self._over(turn, turn.moves.unreadable(act.error, said))
+            self._over(turn, turn.moves.unreadable(act.error, refused))
             return ActResult(f"{act.error}; this was the last try: turn {turn.number} is over", True, True)
         if act.call is not None:
             turn.calls.append(act.call)

@@ -38,8 +38,6 @@ WAIT = "wait_for_turn"
 WAIT_SECONDS = 20.0
 """Seconds that it waits unless it is asked for less or more: clients give up after 30 or 60."""
 MOST_SECONDS = 50.0
-TURN = "turn"
-"""The argument of tools that says which turn is meant."""
 _FIRST_SECONDS = 5.0
 """Seconds that a list of tools waits for the first turn: many clients ask for it once."""
 _MAX_SUBSCRIPTIONS = 16
@@ -81,7 +79,7 @@ _WAIT_TOOL = types.Tool(
         "properties": {
             "status": {"enum": ["turn", "wait", "over", "replaced"]},
             "text": {"type": "string"},
-            TURN: {"type": "integer"},
+            "turn": {"type": "integer"},
             "episode": {"type": "string"},
             "agent": {"type": "string"},
             "new_conversation": {"type": "boolean"},
@@ -158,20 +156,18 @@ class SeatServer:
         arguments = dict(params.arguments or {})
         if params.name == WAIT:
             return await self._wait(arguments, client)
-        number = None
-        if TURN in arguments and not self._takes(params.name, TURN):
-            number = arguments.pop(TURN)
-            if not isinstance(number, int):
-                return _said(f"{TURN}={number!r:.80} is no number of a turn", True)
-        result = self.seat.act(params.name, arguments, number, client)
+        result = self.seat.act(params.name, arguments, client=client)
         return _said(result.text, result.error, {"error": result.error, "turn_is_over": result.over})
 
     async def _wait(self, arguments: Mapping[str, Any], client: str | None) -> types.CallToolResult:
+        seconds, wrong = arguments.get("seconds", WAIT_SECONDS), None
         if unknown := [name for name in arguments if name not in ("seconds", "whole")]:
-            return _said(f"{WAIT} has no argument {unknown[0]!r:.80}; it takes seconds and whole", True)
-        seconds = arguments.get("seconds", WAIT_SECONDS)
-        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds >= 0:
-            return _said(f"seconds={seconds!r:.80} is no number of seconds", True)
+            wrong = f"{WAIT} has no argument {unknown[0]!r:.80}; it takes seconds and whole"
+        elif isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds >= 0:
+            wrong = f"seconds={seconds!r:.80} is no number of seconds"
+        if wrong is not None:
+            counted = self.seat.refuse(wrong, client=client)
+            return _said(counted.text if counted.over else wrong, True)
         whole = arguments.get("whole") is True
         return _state(await self.seat.wait_for_turn(float(min(seconds, MOST_SECONDS)), client, whole))
 
@@ -211,11 +207,6 @@ class SeatServer:
         moves = self._moves_now()
         tools: Sequence[Facts] = () if moves is None else moves.tools
         return next((one["parameters"] for one in tools if one["name"] == tool), None)
-
-    def _takes(self, tool: str, argument: str) -> bool:
-        """Whether an argument is the tool's own."""
-        tools: Sequence[Facts] = () if self.seat.turn is None else self.seat.turn.moves.tools
-        return any(one["name"] == tool and argument in one["parameters"].get("properties", {}) for one in tools)
 
     def _note(self, context: _Context) -> str | None:
         """Remember a session, which is notified when its tools change; its id, if it has one."""
@@ -332,14 +323,9 @@ class SeatMCP:
 
 
 def _tool(tool: Facts) -> types.Tool:
-    """A tool of a turn, with an argument that says which turn is meant."""
-    schema = dict(tool["parameters"])
-    properties = dict(schema.get("properties", {}))
-    about = f"The number of the turn that you answer, from {WAIT}; may be left out."
-    properties.setdefault(TURN, {"type": "integer", "description": about})
-    return types.Tool(
-        name=str(tool["name"]), description=tool.get("description"), input_schema={**schema, "properties": properties}
-    )
+    """A tool of a turn."""
+    name, schema = str(tool["name"]), dict(tool["parameters"])
+    return types.Tool(name=name, description=tool.get("description"), input_schema=schema)
 
 
 def _state(state: State) -> types.CallToolResult:
@@ -360,7 +346,7 @@ def _turn(turn: SeatTurn) -> types.CallToolResult:
     if not turn.start and turn.number > 1:
         note = f"A new conversation begins: what was said before is over, or is repeated here. {note}"
     facts = {
-        "status": "turn", "text": turn.text, TURN: turn.number, "episode": turn.episode, "agent": turn.agent,
+        "status": "turn", "text": turn.text, "turn": turn.number, "episode": turn.episode, "agent": turn.agent,
         "new_conversation": not turn.start, "seed": turn.seed, "tools": turn.moves.names,
     }  # fmt: skip
     return _said(turn.text, False, facts, f"{note}\n{turn.moves.usage()}")

@@ -19,7 +19,6 @@ from typing import Any
 
 from harness.api import Completion, Move, derive_seed
 from harness.api.printable import cut, utf8
-from harness.runtime.players import LIMITED
 from harness.storage.inner_calls import InnerCall
 
 from . import span as names
@@ -296,11 +295,8 @@ class EpisodeSpans:
 
 
 def has_failed(move: Move) -> bool:
-    """Whether the last request of a turn got no reply. Where a limit allowed no further call there was none, unless it
-    is a limit of inner calls: then the program gave no reply."""
-    if move.error_kind == LIMITED:
-        return move.inner_calls is not None and move.inner_calls.limited
-    return move.error_kind not in (None, "parse")
+    """Whether the last request of a turn got no reply."""
+    return move.error_kind not in (None, "parse") and not move.asked_no_more
 
 
 def _around(own: Times, below: tuple[int, int]) -> Times:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
+from harness.api.episode import tokens_used
 from harness.storage.journal import Line, outcome_of
 from harness.tables.cost import Prices, total, usd_of
 from harness.transcripts.plain import finite
@@ -56,6 +57,7 @@ class Goal:
 GOALS: Final = ("solved", "success", "score", "correct", "execution", "accuracy")
 """Names of grades and metrics that say so where no goal is known, the first that is there."""
 _SEARCHED = 2000  # characters of answers
+_TOKENS = ("input_tokens", "output_tokens")
 _MAX_INTEGER = 1 << 53
 _MAX_TOKENS = 1 << 40  # of one episode: sums over all episodes stay numbers that SQLite knows
 _MAX_DEPTH = 50  # objects within objects in labels
@@ -112,16 +114,18 @@ class EpisodeRow:
         for call in calls:
             if not isinstance(call["text"], str) or not isinstance(call.get("reasoning"), str | None):
                 raise ValueError("what a model replied is not text")
-            for name in ("input_tokens", "output_tokens", "latency"):
-                amount = call.get(name)
-                if amount is not None and 0 <= amount < _MAX_INTEGER:
-                    added[name] = min((added.get(name, values[name]) or 0) + amount, _MAX_TOKENS)
-        if (used := line.get("inner")) is not None:
-            added["inner_calls"] = min((values["inner_calls"] or 0) + _place(used.get("calls", 0)), _MAX_TOKENS)
+        inner = line.get("inner")
+        sums = {name: tokens_used(_amounts(calls, name), inner and _amount(inner, name)) for name in _TOKENS}
+        seconds = [amount for amount in _amounts(calls, "latency") if amount is not None]
+        for name, amount in {**sums, "latency": sum(seconds) if seconds else None}.items():
+            if amount is not None:
+                added[name] = min((values[name] or 0) + amount, _MAX_TOKENS)
+        if inner is not None:
+            added["inner_calls"] = min((values["inner_calls"] or 0) + _place(inner.get("calls", 0)), _MAX_TOKENS)
         if kind == "parse":
             added["parse_failures"] = values["parse_failures"] + 1
         elif kind == "limit":
-            added["limited"] = 1
+            added["limited"] = int(values["limited"] or not (inner and inner.get("limited")))
         elif kind is not None:
             added["engine_errors"] = values["engine_errors"] + 1
         values.update(added)
@@ -150,6 +154,16 @@ class EpisodeRow:
         self.search = plain("\n".join([self.name, labels, error or "", said])).casefold()
         self.values.update(added)
         self.ending = place
+
+
+def _amounts(calls: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    return [_amount(call, name) for call in calls]
+
+
+def _amount(used: Mapping[str, Any], name: str) -> Any:
+    """A number of tokens or seconds; None for one that cannot be summed. Raises `TypeError`."""
+    amount = used.get(name)
+    return amount if amount is not None and 0 <= amount < _MAX_INTEGER else None
 
 
 def _place(value: Any) -> int:

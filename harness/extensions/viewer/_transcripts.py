@@ -105,6 +105,7 @@ def _turn(turn: RecordedTurn, cutter: Cutter, price: SeatPrice) -> dict[str, Any
         "error_kind": None if move is None else move.error_kind,
         "scored": _scored(turn, cutter),
         "calls": [_call(i, call, cutter, cuts, price) for i, call in enumerate(calls)],
+        "used": {kind: None if move is None else move.used(kind) for kind in ("input_tokens", "output_tokens")},
         "inner": None if move is None or (used := move.inner_calls) is None else _inner(used, price.of_move(move)),
         "cuts": cuts,
     }

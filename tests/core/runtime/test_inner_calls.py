@@ -142,8 +142,9 @@ def test_limits_of_money_are_kept_by_prices_or_not_at_all(tmp_path: Path, priced
 
     prices = {"small": {"input": 1000, "output": 1000}} if priced else {}
     if not priced:
-        with pytest.raises(RunStoppedError, match="inner_limits: cost cannot be kept: small has no price"):
+        with pytest.raises(RunStoppedError, match="inner_limits: cost cannot be kept: small has no price") as stop:
             play(tmp_path / "run", greedy, said, {"seat": {"cost": 0.1}}, prices=prices)
+        assert "without this engine" not in str(stop.value), "no episode is without it, and none was played"
         assert not lines(tmp_path / "run", "move")
         return
     with pytest.raises(BudgetReachedError):
@@ -167,7 +168,7 @@ def test_no_reply_after_a_refused_call_is_a_limited_move(tmp_path: Path) -> None
     moves = lines(tmp_path / "run", "move")
     assert {move["error_kind"] for move in moves} == {"limit"} and {move["inner"]["calls"] for move in moves} == {2}
     assert moves[0]["error"] == "the limit of 20 tokens a turn is reached; then no reply"
-    assert all(score.limited for score in run.scores)
+    assert all(score.turns["model"]["inner_limit"] and not score.limited for score in run.scores)
 
 
 def test_a_spent_budget_stops_in_the_middle_of_a_turn_and_goes_on_there(tmp_path: Path) -> None:
@@ -325,5 +326,5 @@ def test_a_run_is_replayed_without_its_programs(tmp_path: Path) -> None:
     data = {"extends": "toy", "matrix": {"agents": [2]}, "tables": []}
     again = harness.evaluate(data, "replay", model_args={"path": str(tmp_path / "run")}, project=TOY,
                              output_path=tmp_path / "again")  # fmt: skip
-    assert any(score.limited for score in run.scores)
+    assert any("inner_limit" in score.turns["model"] for score in run.scores)
     assert [score.numbers for score in again.scores] == [score.numbers for score in run.scores]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import harness
 from harness.api import Completion, InnerUsage, Request
 from harness.api.errors import RequestError
+from harness.cli.output import turns_in_words
 from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.engines.mock import Mock
@@ -20,6 +22,7 @@ from harness.evaluation.rescore import rescored
 from harness.evaluation.stages import execute
 from harness.report import render
 from harness.runtime.options import Options
+from harness.runtime.runner import BudgetReachedError
 from harness.tables.cost import Price, Usd, usd_of
 from tests.helpers.programs import Ask, Programs, said
 
@@ -27,11 +30,13 @@ PRICED = "prices={small: {input: 1000, output: 10000}}"
 TABLES = "tables+={title: Calls, rows: model, metrics: [calls, answered], aggregate: pooled}"
 
 
-def played(folder: Path, program: Any, model: Any = said, *overrides: str, **options: Any) -> harness.Run:
+def played(
+    folder: Path, program: Any, model: Any = said, *overrides: str, limits: Any = MappingProxyType({}), **options: Any
+) -> harness.Run:
     """Three episodes of one agent, whose program asks the model `small`."""
     changes = ["matrix.terms=[2]", "protocol.parse_retries=0", "metrics+=calls", *overrides]
     loaded = spec.load("arithmetic", builtin(), changes, limit=3)
-    engine = Programs(program=program, inner=Mock(model="small", function=model))
+    engine = Programs(program=program, inner=Mock(model="small", function=model), limits=limits)
     return execute(resolve.plan(loaded, builtin(), engine), Options(output_path=folder, **options))
 
 
@@ -90,6 +95,12 @@ async def fails(ask: Ask, request: Request) -> str:
     raise RequestError("the program fell over")
 
 
+async def fails_after_two(ask: Ask, request: Request) -> str:
+    for text in ("one", "two"):
+        await ask(text)
+    raise RequestError("the program fell over")
+
+
 def test_calls_of_a_turn_that_failed_count_and_are_paid(tmp_path: Path) -> None:
     def once(request: Request) -> Completion:
         return Completion("x", input_tokens=10, output_tokens=2, cost=0.5)
@@ -97,6 +108,64 @@ def test_calls_of_a_turn_that_failed_count_and_are_paid(tmp_path: Path) -> None:
     run = played(tmp_path / "run", fails, once, max_error_rate=1.0)
     assert {score.usage["small"]["inner_calls"] for score in run.scores} == {1}
     assert table(run, "Cost")["usd"] == pytest.approx(1.5)
+
+
+KINDS = "metrics+=[{use: tokens, kind: total, name: all}, {use: tokens, kind: reasoning, name: reasoning}]"
+
+
+@pytest.mark.parametrize("limits", [{}, {"turn": {"calls": 1}}], ids=["failed", "limited"])
+def test_tokens_are_those_of_all_inner_calls_with_a_reply_or_without(tmp_path: Path, limits: Any) -> None:
+    async def fails_once(ask: Ask, request: Request) -> str:
+        if not request.id.startswith("terms=2/0/"):
+            return await fails_after_two(ask, request)
+        for text in ("one", "two"):
+            await ask(text)
+        return "42"
+
+    def thinks(request: Request) -> Completion:
+        return Completion("x", input_tokens=10, output_tokens=2, reasoning_tokens=1, cached_tokens=4)
+
+    run = played(tmp_path / "run", fails_once, thinks, KINDS, PRICED, max_error_rate=1.0, limits=limits)
+    cost, rows = table(run, "Cost"), [*run.episodes()]
+    asked = cost["inner_calls"]
+    assert asked == (3 if limits else 6)
+    for kind, tokens in {**{kind: cost[kind] for kind in ("input", "output", "cached")}, "reasoning": asked}.items():
+        assert sum(row[f"{kind}_tokens"] for row in rows) == tokens
+    assert sum(turn["input_tokens"] for turn in run.turns()) == cost["input"] == 10 * asked
+    scored = [score for score in run.scores if score.error is None]
+    assert {score.numbers["all"] for score in scored} == {12 if limits else 24}
+    assert {score.numbers["reasoning"] for score in scored} == {1 if limits else 2}
+
+
+@pytest.mark.parametrize("inner", [True, False], ids=["inner calls", "replies"])
+def test_what_a_stopped_run_has_cost_is_said(tmp_path: Path, inner: bool) -> None:
+    protocol = ["protocol={use: debate, agents: 3, rounds: 2}", PRICED]
+    limits: Any = {"max_cost": 0.05, "max_concurrency": 1}  # of 0.03 a call
+    with pytest.raises(BudgetReachedError, match=r"24 tokens as used, 0\.060 USD as spent") as stop:
+        if inner:
+            played(tmp_path / "run", thrice, said, *protocol, **limits)
+        else:
+            loaded = spec.load("arithmetic", builtin(), ["matrix.terms=[2]", *protocol], limit=3)
+            model = Mock(model="small", function=said)
+            execute(resolve.plan(loaded, builtin(), model), Options(output_path=tmp_path / "run", **limits))
+    assert stop.value.stopped["asked"]["usd"] == pytest.approx(0.06)
+    run = harness.load_run(tmp_path / "run", unfinished=True)
+    assert run.scores == [] and table(run, "Cost")["usd"] == pytest.approx(0.06)
+    assert (table(run, "Cost")["input"], table(run, "Cost").get("inner_calls")) == (20, 2 if inner else None)
+    assert "Costs are also those of 1 that has begun." in run.unfinished
+
+
+def test_a_limit_of_the_agents_own_model_is_no_limit_of_the_spec(tmp_path: Path) -> None:
+    run = played(tmp_path / "run", fails_after_two, said, "metrics+=limited", limits={"turn": {"calls": 1}})
+    for score in run.scores:
+        assert not score.limited and score.numbers["limited"] == 0
+        assert score.turns == {"model": {"asked": 1, "answered": 0, "inner_limit": 1}}
+    notes = [note for one in run.tables for note in one.notes]
+    assert "3 turns in 3 of 3 episodes ended without a reply: the agent's own model had reached a limit" in str(notes)
+    assert "a limit of the spec" not in str(notes)
+    said_of_turns = turns_in_words(run.scores, run.folder)[0]
+    assert said_of_turns == "model: 3 turns, 0 % parsed (3 at a limit of the agent's own model)"
+    assert rescored(run.folder).scores == run.scores
 
 
 def test_a_call_without_tokens_makes_the_cost_a_lower_bound(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import harness
 from harness import storage
-from harness.api import Completion, Move, Request, Turn
+from harness.api import Completion, InnerUsage, Move, Request, Turn
 from harness.api.errors import DataError, EngineFatalError, SpecError
 from harness.checks.estimate import estimate
 from harness.config import project, resolve, spec
@@ -91,6 +91,13 @@ def test_no_limits_are_no_limits() -> None:
     plan = resolve.plan(spec.load("toy", TOY, ["limits={}"]), TOY, Mock())
     assert all(condition.limits is None for condition in plan.conditions)
     assert TurnQuota(2, "calls_per_agent", {}).reached([Completion("a")]) is None
+
+
+def test_tokens_of_inner_calls_count_where_no_reply_came() -> None:
+    meter, used = Meter(EpisodeLimits(tokens_per_agent=20)), InnerUsage(calls=1, input_tokens=10, output_tokens=2)
+    for left in (20, 8, -4):
+        assert meter.allocate([turn("S0")])["S0"].tokens == {"tokens_per_agent": left}
+        meter.take([Move("S0", "say", None, "it fell over", "request", inner_calls=used)])
 
 
 # ------------------------------------------------------------------------------------------ episodes

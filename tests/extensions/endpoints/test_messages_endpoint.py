@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import anthropic
@@ -28,6 +29,26 @@ CALLED = Completion(
         {"id": "a2", "name": "look", "arguments": "{no JSON"},
     ],
 )
+
+
+def test_the_loop_of_tools_of_anthropics_own_client_ends() -> None:
+    async def look(place: str) -> str:
+        """Look at a place."""
+        return f"{place} is blue"
+
+    async def work(place: Place) -> None:
+        tools = [anthropic.beta_async_tool(look)]
+        runner = place.anthropic.beta.messages.tool_runner(model="tiny", max_tokens=50, tools=tools, messages=HELLO)
+        assert (await runner.until_done()).content[-1].text == "done"
+        assert place.ask.messages[2] == {"role": "tool", "content": "x is blue", "tool_call_id": "a1"}
+        body = {"model": "tiny", "max_tokens": 50, "messages": HELLO, "thread": {"type": "create"}}
+        status, refused = await place.post("/messages", body)
+        assert status == 400 and "send the whole one" in refused["error"]["message"]
+        details = {"error_code": "thread_unsupported_request", "unsupported": []}  # so that clients go on without
+        assert refused["error"]["details"] == details
+
+    called = replace(CALLED, tool_calls=CALLED.tool_calls[:1] if CALLED.tool_calls else None)
+    serve(work, called, Completion("done", finish_reason="stop"))
 
 
 def test_a_message_and_the_results_of_its_calls() -> None:

@@ -33,6 +33,16 @@ CALLED = Completion(
 )
 
 
+def test_tokens_are_estimated_without_a_call_and_wrong_paths_hear_which_there_are() -> None:
+    async def work(place: Place) -> None:
+        counted = await place.openai.responses.input_tokens.count(model="tiny", input="hello " * 100, tools=[TOOL])
+        assert counted.input_tokens > 100 and place.model.asks == []
+        status, refused = await place.post("/modles", {})
+        assert status == 404 and "Did you mean /models?" in refused["error"]["message"]
+
+    serve(work)
+
+
 def test_items_of_a_reply_go_back_as_they_came() -> None:
     async def work(place: Place) -> None:
         asked: list[Any] = [{"role": "user", "content": "hello"}]

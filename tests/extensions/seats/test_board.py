@@ -101,6 +101,23 @@ def test_illegal_acts_are_explained_and_too_many_of_them_are_an_unreadable_reply
     run(play())
 
 
+@pytest.mark.parametrize("mistake", ["another turn", "unread", "no act"])
+def test_whatever_is_refused_while_a_turn_is_open_counts(mistake: str) -> None:
+    async def play() -> None:
+        seat = OpenSeat("toy/Ann")
+        asked = asyncio.create_task(seat.ask(request(said("first"))))
+        await asyncio.sleep(0)
+        if mistake != "unread":
+            seat.read("a client")
+            assert seat.act("reply", {"action": "GRAB"}, client="another").error  # no fault of the one that plays
+        for last in [False] * (MAX_REFUSALS - 1) + [True]:
+            answer = seat.refuse("that is no act") if mistake == "no act" else seat.say("ACTION: GRAB", 7)
+            assert answer.error and answer.over is last, answer
+        assert FORM.parse((await asked).text).error is not None and seat.counts["refused"] == MAX_REFUSALS
+
+    run(play())
+
+
 @pytest.mark.parametrize("secret", ["", "my own secret"])
 def test_what_is_said_names_no_key(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_SEAT_TOKEN", "the token of another seat")

@@ -45,6 +45,11 @@ async def program(ask: Ask, request: Request) -> str:
     return "42"
 
 
+async def fails(ask: Ask, request: Request) -> str:
+    await ask("one")
+    raise RequestError("the program fell over")
+
+
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     root = tmp_path_factory.mktemp("runs")
@@ -52,6 +57,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     loaded = spec.load("arithmetic", builtin(), ["matrix.terms=[2]", "protocol.parse_retries=0", prices], limit=1)
     engine = Programs(program=program, inner=Mock(model="small", function=answer))
     execute(resolve.plan(loaded, builtin(), engine), Options(output_path=root / "agent", max_error_rate=1.0))
+    failing = Programs(program=fails, inner=Mock(model="small", function=answer))
+    execute(resolve.plan(loaded, builtin(), failing), Options(output_path=root / "failing", max_error_rate=1.0))
     bare = spec.load("arithmetic", builtin(), ["matrix.terms=[2]"], limit=1)
     execute(resolve.plan(bare, builtin(), Mock(model="free", function=answer)), Options(output_path=root / "bare"))
     with serving(root, builtin().root) as served:
@@ -67,6 +74,15 @@ def test_runs_and_episodes_have_what_is_known_of_their_costs(client: TestClient)
         assert shown["cost"] == pytest.approx(PAID) and shown["cost_is_whole"] is False, "one call says no tokens"
         assert shown["inner_calls"] == MANY + 4
     assert lines["bare"]["cost"] is None and lines["bare"]["inner_calls"] is None
+
+
+def test_tokens_agree_with_the_cost_where_a_turn_failed(client: TestClient) -> None:
+    run = next(line for line in get(client, "")["runs"] if line["name"] == "failing")
+    [row] = get(client, "/failing/episodes")["episodes"]
+    [turn] = get(client, "/failing/episode", episode=row["id"])["turns"]
+    assert turn["calls"] == [] and turn["used"] == {"input_tokens": 10, "output_tokens": 2}
+    assert (row["input_tokens"], row["output_tokens"]) == (10, 2)
+    assert run["tokens"] == 12 and run["cost"] == pytest.approx(0.012)
 
 
 def test_a_turn_has_a_line_of_its_inner_calls_and_the_calls_when_they_are_opened(client: TestClient) -> None:

@@ -29,7 +29,10 @@ function intro(agent, turns, { data }) {
   const calls = turns.flatMap((turn) => turn.calls);
   const inner = turns.map((turn) => turn.inner).filter(Boolean);
   const paid = data.paid?.[agent];
-  const sum = (name) => calls.reduce((all, call) => (call[name] === null ? all : (all ?? 0) + call[name]), null);
+  const sum = (parts, name) => parts.reduce((all, one) => (one[name] === null ? all : (all ?? 0) + one[name]), null);
+  const used = turns.map((turn) => turn.used);
+  const [input, output] = [sum(used, "input_tokens"), sum(used, "output_tokens")];
+  const seconds = sum(calls, "latency");
   const played = data.policies.includes(agent) ? `policy ${data.models[agent]}` : (data.models[agent] ?? "unknown");
   const facts = [
     ["played by", played],
@@ -37,9 +40,9 @@ function intro(agent, turns, { data }) {
     ["turns", number(turns.length)],
     ["calls", calls.length ? number(calls.length) : null],
     ["inner calls", inner.length ? number(inner.reduce((all, one) => all + one.calls, 0)) : null],
-    ["tokens in", sum("input_tokens") === null ? null : number(sum("input_tokens"))],
-    ["tokens out", sum("output_tokens") === null ? null : number(sum("output_tokens"))],
-    ["time", sum("latency") === null ? null : duration(sum("latency"))],
+    ["tokens in", input === null ? null : number(input)],
+    ["tokens out", output === null ? null : number(output)],
+    ["time", seconds === null ? null : duration(seconds)],
     ["cost", paid && paid.cost !== null ? usd(paid.cost, paid.cost_is_whole) : null],
   ];
   return h(

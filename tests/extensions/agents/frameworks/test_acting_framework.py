@@ -78,8 +78,7 @@ class Thinker(Engine, CallsTools):
             return Completion("That was it.", input_tokens=5, output_tokens=3, finish_reason="stop")
         if "Your turn: " in text:
             name = next(name for name in ("submit_result", "reply") if name in tools)
-            own = {key: one for key, one in tools[name].items() if key != "turn"}
-            given = {key: one["enum"][0] if "enum" in one else "hello" for key, one in own.items()}
+            given = {key: one["enum"][0] if "enum" in one else "hello" for key, one in tools[name].items()}
         elif text.startswith("noted: "):
             name = "end_turn"
         call = {"id": f"c{len(request.thread.messages)}", "name": name, "arguments": json.dumps(given)}
