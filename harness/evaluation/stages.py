@@ -364,7 +364,7 @@ def wrong_tables(plan: Plan, labels: Collection[str] | Mapping[str, Sequence[Any
 
 
 def finish(done: Run, began: float) -> Run:
-    """Write scores, rows and tables beside the journal; `began` as in `manifest.ended`."""
+    """Write scores, rows and tables beside the journal; `began` as in `run_json.ended`."""
     from harness.report import render, tables_json
 
     for name, metric in done.metrics.items():

@@ -151,7 +151,7 @@ class InnerSeat:
         Raises:
             EngineFatalError, BudgetSpentError, StorageError: as an inner call; the reply is not waited for.
             LimitReachedError, InnerCallError: there is no reply, after a call that a limit refused, or that failed.
-        ContextLengthError, RefusedError: there is none, after a call that the inner engine refused so.
+            ContextLengthError, RefusedError: there is none, after a call that the inner engine refused so.
         """
         self.replaying = None  # a program that was given up may have been in an earlier turn
         turn = self.turn = InnerTurn(self, request)
