@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Literal
 
-from harness.api import Completion, Episode, Metric, Statistic, plugin
+from harness.api import Completion, Episode, plugin
 
-from ._numbers import calls, total
+from ._numbers import EpisodeTotal, calls
 
 
 @plugin
-class Tokens(Metric):
+class Tokens(EpisodeTotal):
     """Tokens of one kind, summed over the model calls of an episode. Missing if no call reports them.
 
     Policies make no calls, and not every server reports usage.
@@ -23,14 +22,10 @@ class Tokens(Metric):
 
     bounds = (0, math.inf)
     kind: Literal["input", "output", "total", "reasoning", "cached"] = "total"
-    over: Literal["episode", "run"] = "episode"
 
     def measure(self, episode: Episode) -> float | None:
         counts = [count for call in calls(episode) if (count := self._count(call)) is not None]
         return float(sum(counts)) if counts else None
-
-    def aggregate(self, numbers: Sequence[float]) -> Statistic:
-        return total(numbers) if self.over == "run" else super().aggregate(numbers)
 
     def _count(self, call: Completion) -> int | None:
         match self.kind:
