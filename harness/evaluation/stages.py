@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from harness import storage
-from harness.api import CallsTools, ContinuesText, Replays
+from harness.api import Replays
 from harness.api.errors import DataError, SetupError, SpecError, StorageError, raise_all
 from harness.config.permissions import check_execution
 from harness.config.plan import Plan, Survey, prepare, survey
@@ -23,6 +23,7 @@ from harness.evaluation.run import Run
 from harness.plugins import approvals
 from harness.plugins.lookup import loadable_classes
 from harness.runtime import run_json
+from harness.runtime.abilities import lacking
 from harness.runtime.executors import Executor, choose_executor
 from harness.runtime.options import Options
 from harness.runtime.runner import RunStoppedError, work_of
@@ -108,30 +109,11 @@ def look_at_cases(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     return replace(run, survey=survey(run.plan))
 
 
-def _can_all(plan: Plan) -> bool:
-    """Whether every engine of the plan can do whatever a plain plan may need: then nothing is to be looked at."""
-    if any(
-        condition.structured_output or any(g.prompts.continues for g in condition.groups)
-        for condition in plan.conditions
-    ):
-        return False
-    return all(
-        engine.any_request
-        and isinstance(engine, ContinuesText)
-        and isinstance(engine, CallsTools)
-        and engine.tools_problem is None
-        for engine in plan.engines.values()
-    )
-
-
 def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     """Check before anything is written that engines can start and do what the plan needs, and that all tables can be
     made."""
     raise_all(wrong_tables(run.plan, run.survey.labels))
-    if not _can_all(run.plan):
-        from harness.runtime.abilities import lacking
-
-        raise_all(lacking(run.plan, run.survey.episodes))
+    raise_all(lacking(run.plan, run.survey.episodes))
     _refuse_idle_models(run.plan)
     if not (run.folder / run_json.META).exists():  # a run that has begun may need its engines no more
         for engine in run.plan.engines.values():
