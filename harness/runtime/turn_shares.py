@@ -18,7 +18,7 @@ from harness.api import Move, Replays
 from harness.api.errors import SetupError, near
 from harness.config.plan import Plan
 from harness.replies.parse_guard import CUT_OFF
-from harness.storage import PASSING, REFUSALS, UNFINISHED
+from harness.storage import UNANSWERED, UNFINISHED
 
 FIRST: Final = 20
 """How many turns of a model are looked at first."""
@@ -27,7 +27,6 @@ FEW: Final = 0.8
 SHARES: Final = ("parsed", "answered", "complete")
 """What `--stop_unless` may ask for, as shares of turns: parsed, answered; and of replies: not cut off."""
 _EXAMPLES, _MAX_CHARS = 20, 2_000
-_FAILED: Final = frozenset((*PASSING, *REFUSALS))
 _log = logging.getLogger(__name__)
 
 
@@ -95,7 +94,7 @@ class TurnCounts:
 
     def add(self, condition: str, move: Move) -> None:
         """Count a turn that has ended."""
-        if not move.calls and move.error_kind not in _FAILED:
+        if not move.calls and move.error_kind not in UNANSWERED:
             return  # a limit of the spec allowed no request
         self.asked += 1
         if not move.calls:

@@ -25,7 +25,7 @@ from .journal import (
     whole,
 )
 from .journal_state import JournalState
-from .pending_failures import PASSING, RECORDED_ERRORS, REFUSALS, PendingFailures, refusals_line
+from .pending_failures import PASSING, RECORDED_ERRORS, REFUSALS, UNANSWERED, PendingFailures, refusals_line
 from .token_ids import PromptIds, completion_of, fields_of
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "REFUSALS",
     "RESUME",
     "SCHEMA",
+    "UNANSWERED",
     "UNFINISHED",
     "Journal",
     "JournalState",
