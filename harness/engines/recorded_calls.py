@@ -143,9 +143,6 @@ class Recorded(Wrapper):
         self._runs: Counter[str] = Counter()
         self._keys = EngineKeys(self.engine, location=False)
 
-    async def start(self) -> None:
-        await self.inner.start()
-
     async def complete(self, request: Request) -> Completion:
         with_ids = self.engine.return_token_ids or self.engine.return_logprobs
         answer = as_asked(self.engine, self.calls.find(self._keys.digest(request), with_ids))
@@ -155,9 +152,6 @@ class Recorded(Wrapper):
         self._runs[answer.reused_from or ""] += 1
         await asyncio.sleep(0)  # it never waits; let others, and Ctrl-C, in
         return answer
-
-    async def close(self) -> None:
-        await self.inner.close()
 
     def report(self) -> Facts:
         return {**super().report(), "calls_reused": dict(self._runs)}
