@@ -109,6 +109,12 @@ def write_atomically(path: Path, text: str | Iterable[str]) -> None:
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
 
 
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def read_own(path: Path, most: int) -> bytes | None:
     """What a file holds that the harness itself once wrote; None where there is none.
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 from harness import __version__, storage
 from harness.api.errors import DataError, Place
 from harness.runtime.run_json import META, SPEC
+from harness.storage.files import sha256_of
 
 FORMAT: Final = 1
 CARD: Final = "submission.json"
@@ -44,7 +45,7 @@ def pack(folder: Path, target: Path, about: Mapping[str, Any]) -> list[str]:
     paths += [path for path in storage.journals(folder) if path.is_file()]
     temporary = target.with_name(f".{target.name}.part")
     try:
-        digests = {path.name: _digest(path) for path in paths}
+        digests = {path.name: sha256_of(path) for path in paths}
         card = {"format": FORMAT, "harness": __version__, **about, "files": digests}
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as file:
             file.writestr(CARD, json.dumps(card, indent=1) + "\n")
@@ -103,8 +104,3 @@ def unpack(source: Path, folder: Path) -> dict[str, Any]:
     if wrong := sorted(name for name in {*stated, *digests} if stated.get(name) != digests.get(name)):
         raise DataError(f"its {wrong[0]} is not the file that its {CARD} lists", place=place)
     return card
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
