@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness import storage
 from harness.api import Replays
 from harness.api.errors import DataError, SetupError, SpecError, StorageError, raise_all
+from harness.api.run_files import META, RESULTS, SCORES, TABLES_MD
 from harness.config.permissions import check_execution
 from harness.config.plan import Plan, Survey, prepare, survey
 from harness.engines.usage import Spent
@@ -115,7 +116,7 @@ def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     raise_all(wrong_tables(run.plan, run.survey.labels))
     raise_all(lacking(run.plan, run.survey.episodes))
     _refuse_idle_models(run.plan)
-    if not (run.folder / run_json.META).exists():  # a run that has begun may need its engines no more
+    if not (run.folder / META).exists():  # a run that has begun may need its engines no more
         for engine in run.plan.engines.values():
             engine.check()
         if run.options.use_cache is not None and run.plan.engines:
@@ -185,7 +186,7 @@ def open_folder(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     total = plan.in_all(len(run.survey.episodes))
     keys = {key.name: one for key in plan.keys if (one := key.planned(plan, run.survey.episodes))}
     meta = run_json.describe(plan, folder, adopted, run.survey.cases, total) | {"keys": keys}
-    if (folder / run_json.META).is_file():
+    if (folder / META).is_file():
         from harness.runtime.resume_checks import resumed  # what only a folder with a run needs
 
         if (earlier := resumed(plan, folder, meta, options)) is not None:
@@ -230,7 +231,7 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
         if isinstance(end, RunStoppedError):
             now["stopped"] = end.stopped
         with contextlib.suppress(StorageError):  # the reason for the end matters more
-            storage.write_atomically(folder / run_json.META, run_json.as_json(now))
+            storage.write_atomically(folder / META, run_json.as_json(now))
         raise
     meta["model"] = next((score.model for score in scores), meta["model"])  # an engine may learn it when it starts
     if work.listeners is not None:
@@ -352,12 +353,12 @@ def finish(done: Run, began: float) -> Run:
     for name, metric in done.metrics.items():
         metric.recall(name, done.meta)
     lines = "".join(json.dumps(score.to_json(), default=str) + "\n" for score in done.scores)
-    storage.write_atomically(done.folder / "scores.jsonl", lines)
-    storage.write_atomically(done.folder / "results.json", run_json.as_json(done.rows))
+    storage.write_atomically(done.folder / SCORES, lines)
+    storage.write_atomically(done.folder / RESULTS, run_json.as_json(done.rows))
     tables = done.tables
     text = "\n\n".join(render(table, "markdown") for table in tables)
-    storage.write_atomically(done.folder / "tables.md", text + "\n")
+    storage.write_atomically(done.folder / TABLES_MD, text + "\n")
     tables_json.write(done.folder, tables_json.results(tables, done.headline, done.scores))
     meta = run_json.ended(done.meta, "stopped" if "stopped" in done.meta else "finished", done.folder, began)
-    storage.write_atomically(done.folder / run_json.META, run_json.as_json(meta))
+    storage.write_atomically(done.folder / META, run_json.as_json(meta))
     return replace(done, meta=meta)

@@ -3,9 +3,10 @@
 `redaction` keeps keys out of all of them. Nothing here knows plans, engines or tables.
 """
 
+from harness.api.run_files import JOURNAL
+
 from .files import file_name, read_json, read_own, write_atomically
 from .journal import (
-    JOURNAL,
     MARKS,
     RESUME,
     SCHEMA,

@@ -16,13 +16,13 @@ from typing import Any, Final
 
 from harness import __version__, storage
 from harness.api.errors import DataError, Place
-from harness.runtime.run_json import META, SPEC
+from harness.api.run_files import META, RESULTS, SCORES, SPEC, TABLES, TABLES_MD
 from harness.storage.files import sha256_of
 
 FORMAT: Final = 1
 CARD: Final = "submission.json"
 """The file that lists the others with their SHA-256."""
-FILES: Final = (META, SPEC, "scores.jsonl", "results.json", "tables.json", "tables.md")
+FILES: Final = (META, SPEC, SCORES, RESULTS, TABLES, TABLES_MD)
 _JOURNAL: Final = re.compile(r"journal(-\d{1,6})?\.jsonl")
 MAX_BYTES: Final = 1 << 33
 """Bytes of a submission's files, unpacked."""
