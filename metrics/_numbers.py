@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from harness.api import Completion, Episode, PluginError, Statistic
+from harness.api import Completion, Episode, Metric, PluginError, Statistic
 
 
 def calls(episode: Episode) -> Iterable[Completion]:
@@ -16,6 +17,20 @@ def calls(episode: Episode) -> Iterable[Completion]:
 def total(numbers: Sequence[float]) -> Statistic:
     """Return the sum of several episodes' numbers. A sum has no standard error."""
     return Statistic(sum(numbers) if numbers else None, None, len(numbers))
+
+
+@dataclass(kw_only=True)
+class EpisodeTotal(Metric):
+    """A number of an episode that may also be summed over episodes.
+
+    Attributes:
+        over: "episode" averages over episodes, "run" sums them.
+    """
+
+    over: Literal["episode", "run"] = "episode"
+
+    def aggregate(self, numbers: Sequence[float]) -> Statistic:
+        return total(numbers) if self.over == "run" else super().aggregate(numbers)
 
 
 def grade(episode: Episode, name: str) -> float | None:

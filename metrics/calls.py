@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Literal
 
-from harness.api import Episode, Metric, Statistic, plugin
+from harness.api import Episode, plugin
 
-from ._numbers import calls, total
+from ._numbers import EpisodeTotal, calls
 
 
 @plugin
-class Calls(Metric):
+class Calls(EpisodeTotal):
     """Model calls per episode, parse retries included. Policies make no calls.
 
     Attributes:
@@ -19,10 +17,6 @@ class Calls(Metric):
     """
 
     bounds = (0, math.inf)
-    over: Literal["episode", "run"] = "episode"
 
     def measure(self, episode: Episode) -> float | None:
         return float(sum(1 for _ in calls(episode)))
-
-    def aggregate(self, numbers: Sequence[float]) -> Statistic:
-        return total(numbers) if self.over == "run" else super().aggregate(numbers)

@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Literal
 
-from harness.api import Episode, Metric, Statistic, plugin
+from harness.api import Episode, plugin
 
-from ._numbers import total
+from ._numbers import EpisodeTotal
 
 
 @plugin
-class Tokens(Metric):
+class Tokens(EpisodeTotal):
     """Tokens of one kind, summed over the model calls of an episode. Missing if no call reports them.
 
     Policies make no calls, and not every server reports usage. Where an agent's program calls a model of the run
@@ -24,12 +23,8 @@ class Tokens(Metric):
 
     bounds = (0, math.inf)
     kind: Literal["input", "output", "total", "reasoning", "cached"] = "total"
-    over: Literal["episode", "run"] = "episode"
 
     def measure(self, episode: Episode) -> float | None:
         kinds = ("input_tokens", "output_tokens") if self.kind == "total" else (f"{self.kind}_tokens",)
         counts = [count for move in episode.moves() if (count := move.used(*kinds)) is not None]
         return float(sum(counts)) if counts else None
-
-    def aggregate(self, numbers: Sequence[float]) -> Statistic:
-        return total(numbers) if self.over == "run" else super().aggregate(numbers)

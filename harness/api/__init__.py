@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .inner_calls import CallsModels, InnerRequest, InnerUsage, NoTurnError, TurnId
     from .metric import CorpusMetric, Metric, Parts, RatioMetric, linearize
     from .plugin import UNBOUNDED, Bounds, Range, as_text, derive_seed, plugin
-    from .policy import InformedPolicy, Policy
+    from .policy import InformedPolicy, Policy, PolicyWrapper
     from .protocol import Channel, OpenChannel, Play, Protocol
     from .reply import Action, Facts, Parsed, Reply, ReplyField
     from .task import Grading, Statistic, Task
@@ -82,6 +82,7 @@ __all__ = [
     "Play",
     "PluginError",
     "Policy",
+    "PolicyWrapper",
     "PromptError",
     "Protocol",
     "Range",

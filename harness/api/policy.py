@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Collection
@@ -49,6 +50,43 @@ class Policy(ABC):
     def misfit(self, task: Task) -> str | None:
         """Why it cannot play this task, for the spec's author; None if it can."""
         return None
+
+
+class PolicyWrapper(Policy):
+    """Plays as another policy does, but for what `instead` changes.
+
+    Attributes:
+        of: the other policy (from `wrap`).
+    """
+
+    of: Policy
+
+    def wrap(self, of: Policy) -> None:
+        """Take a copy of the other policy, before anything else: each agent has its own."""
+        self.of, self._turns = copy.deepcopy(of), 0
+        self.__dict__["uses_ground_truth"] = self.of.uses_ground_truth
+
+    def inform(self, agent: str, case: Case, seed: int) -> None:
+        """Pass the case on."""
+        self.of.inform(agent, case, seed)
+
+    def check(self, agents: Collection[str]) -> None:
+        """As the other policy does."""
+        self.of.check(agents)
+
+    def misfit(self, task: Task) -> str | None:
+        """As the other policy says."""
+        return self.of.misfit(task)
+
+    def choose(self, turn: Turn, rng: random.Random) -> Action:
+        """Return the other policy's action, or what `instead` puts in its place."""
+        action, now = self.of.choose(turn, rng), self._turns
+        self._turns += 1
+        return self.instead(turn, action, now)
+
+    @abstractmethod
+    def instead(self, turn: Turn, action: Action, now: int) -> Action:
+        """Return a legal action. `action`: the other policy's; `now`: how many turns the agent has had before."""
 
 
 class InformedPolicy(Policy):

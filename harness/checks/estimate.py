@@ -71,13 +71,12 @@ class Estimate:
         return lines
 
     def tokens_in_words(self, plan: Plan) -> list[str]:
-        """A line on the tokens, one on how good a guess that is, and those of keys of extensions."""
+        """A line on the tokens, one on how good a guess that is, and those on the cost."""
         once = "; one call a turn where programs call a model" if _seated(plan) & plan.inner.keys() else ""
         return [
             f"tokens          about {self.input_tokens:,} in, {self.output_tokens:,} out",
             f"                (a guess: {REPLY_TOKENS}-token replies at most, 4 characters a token{once})",
             *self._cost_in_words(plan),
-            *(line for key in plan.keys for line in key.estimated(self)),
         ]
 
     def cost(self, price: Price) -> float:

@@ -43,11 +43,10 @@ def evaluate(options: argparse.Namespace) -> int:
         return evaluate_one(single[0], planned(single[0]))[0]
     board = part("board", "several specs in one command")
     plans = [planned(one) for one in single]  # mistakes of all come before the first call
-    only_board = options.format not in ("text", "markdown")  # several documents would be none
     folders, worst = list[Path](), 0
     with session():
         for one, plan in zip(single, plans, strict=True):
-            code, folder = evaluate_one(one, plan, only_board)
+            code, folder = evaluate_one(one, plan, several=True)
             if folder is None:
                 return code
             folders, worst = [*folders, folder], max(worst, code)
@@ -72,12 +71,12 @@ def planned(options: argparse.Namespace) -> Plan:
     return plan
 
 
-def evaluate_one(options: argparse.Namespace, plan: Plan, silent: bool = False) -> tuple[int, Path | None]:
-    """Run one of the specs; returns the exit code, and its folder (None: Ctrl-C). `silent`: print no tables."""
+def evaluate_one(options: argparse.Namespace, plan: Plan, several: bool = False) -> tuple[int, Path | None]:
+    """Run one of the specs; returns the exit code, and its folder (None: Ctrl-C). `several`: it is one of several."""
     asked_for, rule = post_run.from_arguments(find(), vars(options)), chosen_rule(vars(options))
     how = running(options)
     asked: Asked = {**asked_for, **post_run.chosen_listeners(vars(options)), **({} if rule is None else {"rule": rule})}
-    if how.output_path is not None and len([name for given in options.specs for name in _names(given)]) > 1:
+    if how.output_path is not None and several:
         folder = how.output_path / default_folder(plan, overwrite=True).name
     else:
         folder = how.output_path or default_folder(plan, how.overwrite)
@@ -101,7 +100,8 @@ def evaluate_one(options: argparse.Namespace, plan: Plan, silent: bool = False) 
         for one in (one for one in more if one.done < one.total):  # of what follows the episodes
             there += f"; {one.title}: {one.done} of {one.total} are there, {one.total - one.done} are missing"
         return interrupted(there if folder.exists() else "nothing was run"), None
-    print_tables(done, options, tables_too=not silent)
+    only_board = several and options.format not in ("text", "markdown")  # several documents would be none
+    print_tables(done, options, tables_too=not only_board)
     if rule is not None and (end := rule.reached or rule.unmet()):
         print(end, file=sys.stderr)
     return int(bool(done.scores) and len(done.failed) == len(done.scores)), folder

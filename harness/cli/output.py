@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.api.printable import clean_name
+from harness.api.run_files import ERRORS
 from harness.cli.terminal import terminal_width
 from harness.evaluation import post_run
 from harness.evaluation.run import Run
@@ -19,7 +20,6 @@ from harness.plugins.lookup import part
 from harness.report import render
 from harness.report.provenance import in_one_line
 from harness.storage import write_atomically
-from harness.storage.error_log import ERRORS
 from harness.tables import EpisodeScore, Table
 from harness.tables.parse_share import by_named_model, in_percent
 from harness.tables.scores import INNER_LIMITED

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.api.errors import DataError, SpecError, UserError
+from harness.api.run_files import META, SPEC
 from harness.cli.usage import Parser
 from harness.config import spec
 from harness.config.foreign_plugins import plugins_of
@@ -22,7 +23,6 @@ from harness.plugins import approvals
 from harness.plugins.approval_record import approved, store
 from harness.plugins.approvals import listing
 from harness.plugins.needed_approval import NeededApproval
-from harness.runtime.run_json import META, SPEC
 from harness.storage import write_atomically
 
 MAX_APPROVALS: Final = 20_000

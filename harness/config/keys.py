@@ -151,10 +151,6 @@ class SpecKey:
         """Lines on how much there is to play."""
         return []
 
-    def estimated(self, figures: Any) -> Iterable[str]:
-        """Lines on what a plan takes, of which `harness.checks.estimate.Estimate` has these figures."""
-        return ()
-
 
 def keys_of(spec: Spec, data: Mapping[str, Any] | None = None) -> list[SpecKey]:
     """The keys of extensions that a spec has, or a variant of it with this data."""

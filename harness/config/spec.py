@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.api.errors import KEY, Place, SpecError, ValuePath, near, raise_all
+from harness.api.run_files import META, SPEC
 from harness.config import schema, yamls
 from harness.config.expansion import VARIABLE, ExpansionBudget, insert
 from harness.config.keys import keys_of, measured
@@ -397,7 +398,7 @@ def _check_matrix(spec: Spec) -> None:
 
 def _is_of_run(file: str) -> bool:
     """Whether a run wrote the file, into its folder."""
-    return (path := Path(file)).name == "spec.yaml" and path.with_name("run.json").is_file()
+    return (path := Path(file)).name == SPEC and path.with_name(META).is_file()
 
 
 def _no_variable(variable: str, matrix: Mapping[str, list[Any]], variables: Sequence[str]) -> str | None:

@@ -18,9 +18,6 @@ from harness.api.printable import clean
 from harness.storage.files import no_link
 from harness.storage.redaction import redacted
 
-LOG = "engine.log"
-"""The file's name in a run's folder."""
-
 _MAX_CHARS = 8_000_000
 """Characters of a log that are searched for a cause."""
 _LOGGERS = ("vllm", "transformers", "huggingface_hub", "torch", "tokenizers", "ray")

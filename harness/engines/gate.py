@@ -66,6 +66,18 @@ class Wrapper(Engine, CallsTools, ContinuesText):
     def report(self) -> Facts:
         return self.inner.report()
 
+    async def start(self) -> None:
+        await self.inner.start()
+
+    def stop_retrying(self, reason: Exception) -> None:
+        self.inner.stop_retrying(reason)
+
+    async def sleep(self) -> bool:
+        return await self.inner.sleep()
+
+    async def close(self) -> None:
+        await self.inner.close()
+
 
 class Log(Protocol):
     """Writes down every call."""

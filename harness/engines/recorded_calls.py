@@ -24,6 +24,7 @@ from harness import storage
 from harness.api import Completion, Engine, Facts, Request
 from harness.api.errors import DataError
 from harness.api.printable import clean_name
+from harness.api.run_files import META
 from harness.engines.cache import as_asked
 from harness.engines.call_keys import EngineKeys
 from harness.engines.gate import Wrapper
@@ -32,7 +33,6 @@ from harness.storage.files import json_object, no_pipe
 from harness.storage.token_ids import SHARED
 
 _log = logging.getLogger(__name__)
-_META = "run.json"
 _KEPT = 1024
 """Lines whose ids are kept."""
 
@@ -143,9 +143,6 @@ class Recorded(Wrapper):
         self._runs: Counter[str] = Counter()
         self._keys = EngineKeys(self.engine, location=False)
 
-    async def start(self) -> None:
-        await self.inner.start()
-
     async def complete(self, request: Request) -> Completion:
         with_ids = self.engine.return_token_ids or self.engine.return_logprobs
         answer = as_asked(self.engine, self.calls.find(self._keys.digest(request), with_ids))
@@ -155,9 +152,6 @@ class Recorded(Wrapper):
         self._runs[answer.reused_from or ""] += 1
         await asyncio.sleep(0)  # it never waits; let others, and Ctrl-C, in
         return answer
-
-    async def close(self) -> None:
-        await self.inner.close()
 
     def report(self) -> Facts:
         return {**super().report(), "calls_reused": dict(self._runs)}
@@ -179,10 +173,10 @@ def _runs(folder: Path, own: Path) -> Iterator[tuple[str, str, Path]]:
     for place, folders, files in os.walk(folder):
         folders.sort()
         path = Path(place)
-        if _META not in files or path.resolve() == own:
+        if META not in files or path.resolve() == own:
             continue
         try:
-            began = storage.read_json(path / _META).get("start")
+            began = storage.read_json(path / META).get("start")
         except DataError:  # its journals may be whole
             began = None
         below = path.relative_to(folder).as_posix()

@@ -18,6 +18,7 @@ from harness.api.errors import (
     RequestError,
     SetupError,
 )
+from harness.api.run_files import META
 from harness.storage import PromptIds, completion_of, lines
 from harness.storage.journal_state import naming
 
@@ -104,7 +105,7 @@ class Replay(Engine, CallsTools, ContinuesText, Replays):
     def _recorded_model(self) -> str:
         path = self.recorded
         try:
-            with (path / "run.json" if path.is_dir() else path).open(encoding="utf-8") as recorded:
+            with (path / META if path.is_dir() else path).open(encoding="utf-8") as recorded:
                 return str(json.loads(recorded.read() if path.is_dir() else next(recorded))["model"])
         except (OSError, ValueError, KeyError, TypeError, StopIteration):
             return "replay"

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from harness import storage
 from harness.api.errors import DataError, near
+from harness.api.run_files import META, SCORES, SPEC
 from harness.config.keys import keys_of
 from harness.config.project import Project, find
 from harness.evaluation.run import Run
-from harness.runtime.run_json import META, SPEC
 from harness.runtime.run_schema import check_journals, ended_by_rule, read_meta, why_stopped
 from harness.runtime.run_specs import RunSpecs
 from harness.runtime.used_extensions import advice, missing_extensions
@@ -33,9 +33,9 @@ def load_run(
         specs: reads the specs of several runs, and each one once; its project counts.
     """
     opened = load_unscored(folder, project, unfinished=unfinished, specs=specs)
-    if not (opened.folder / "scores.jsonl").is_file():
+    if not (opened.folder / SCORES).is_file():
         return _so_far(opened)
-    scores = load_scores(opened.folder / "scores.jsonl")
+    scores = load_scores(opened.folder / SCORES)
     enough = ended_by_rule(opened.meta)
     planned = opened.meta.get("planned") if enough is None else enough.get("episodes")
     if planned is not None and len(scores) != planned:
@@ -55,7 +55,7 @@ def load_unscored(
         raise DataError(f"{folder} holds no run (no run.json)", hint="Give the folder that `harness eval` named.")
     specs = specs or RunSpecs(project or find())
     meta = read_meta(folder / META)
-    if not unfinished and not (folder / "scores.jsonl").is_file():
+    if not unfinished and not (folder / SCORES).is_file():
         end = meta.get("stopped")
         counted = f" ({end.get('episodes')} of {end.get('of')} episodes)" if isinstance(end, Mapping) else ""
         why = f": {why_stopped(meta)}{counted}" if end else ""

@@ -12,20 +12,19 @@ A metric that gets its numbers in this way names its source (`Metric.measured_by
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness.api import Metric
 from harness.config.plan import Plan
 from harness.config.project import Project
 from harness.engines.usage import Spent
-from harness.plugins.lookup import find_offer
+from harness.plugins.lookup import find_offer, requested
 from harness.plugins.manifests import offers
 from harness.runtime.options import Options
 
 if TYPE_CHECKING:
     from harness.evaluation.run import Run
-    from harness.plugins.extension import Offer
     from harness.runtime.listeners import RunListener
 
 Play = Callable[[str, Plan, Options, Spent], object]
@@ -108,28 +107,20 @@ def of_run(run: Run) -> list[type[PostRun]]:
     return [*({name: offer.load_class(PostRun) for name, offer in more.items()} | needed(run.metrics)).values()]
 
 
-def _asked(point: str, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Offer, dict[str, Any]]]:
-    """(name, offer, its own arguments) of the offers of a point of which some parameter is set (0 counts as set)."""
-    for name, offer in offers(point).items():
-        own = {key: arguments.get(key) for key in offer.value.get("parameters", ())}
-        if any(value is not None and value is not False and value != "" for value in own.values()):
-            yield name, offer, own
-
-
 def from_arguments(project: Project, arguments: Mapping[str, Any]) -> dict[str, PostRun]:
     """What the arguments ask for, by name; those that are not set ask for nothing. Raises `UserError`."""
-    asked = _asked("post_run", arguments)
+    asked = requested("post_run", arguments)
     return {name: offer.load_class(PostRun).from_arguments(project, own) for name, offer, own in asked}
 
 
 def chosen_listeners(arguments: Mapping[str, Any]) -> dict[str, RunListener]:
     """The listeners that the arguments ask for, by name. Raises `UserError`."""
-    return {name: offer.load_function()(own) for name, offer, own in _asked("listeners", arguments)}
+    return {name: offer.load_function()(own) for name, offer, own in requested("listeners", arguments)}
 
 
 def scoring(arguments: Mapping[str, Any]) -> Callable[[str, Any], Run] | None:
     """The class that scores a finished run, if the options of `harness score` ask for more than the journal holds."""
-    return next((offer.load_class(PostRun).score for _, offer, _ in _asked("post_run", arguments)), None)
+    return next((offer.load_class(PostRun).score for _, offer, _ in requested("post_run", arguments)), None)
 
 
 def parameters() -> set[str]:

@@ -12,8 +12,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from harness import storage
-from harness.api import CallsTools, ContinuesText, Replays
+from harness.api import Replays
 from harness.api.errors import DataError, SetupError, SpecError, StorageError, raise_all
+from harness.api.run_files import META, RESULTS, SCORES, TABLES_MD
 from harness.config.permissions import check_execution
 from harness.config.plan import Plan, Survey, prepare, survey
 from harness.engines.usage import Spent
@@ -23,6 +24,7 @@ from harness.evaluation.run import Run
 from harness.plugins import approvals
 from harness.plugins.lookup import loadable_classes
 from harness.runtime import run_json
+from harness.runtime.abilities import lacking
 from harness.runtime.executors import Executor, choose_executor
 from harness.runtime.options import Options
 from harness.runtime.runner import RunStoppedError, work_of
@@ -108,32 +110,13 @@ def look_at_cases(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     return replace(run, survey=survey(run.plan))
 
 
-def _can_all(plan: Plan) -> bool:
-    """Whether every engine of the plan can do whatever a plain plan may need: then nothing is to be looked at."""
-    if any(
-        condition.structured_output or any(g.prompts.continues for g in condition.groups)
-        for condition in plan.conditions
-    ):
-        return False
-    return all(
-        engine.any_request
-        and isinstance(engine, ContinuesText)
-        and isinstance(engine, CallsTools)
-        and engine.tools_problem is None
-        for engine in plan.engines.values()
-    )
-
-
 def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     """Check before anything is written that engines can start and do what the plan needs, and that all tables can be
     made."""
     raise_all(wrong_tables(run.plan, run.survey.labels))
-    if not _can_all(run.plan):
-        from harness.runtime.abilities import lacking
-
-        raise_all(lacking(run.plan, run.survey.episodes))
+    raise_all(lacking(run.plan, run.survey.episodes))
     _refuse_idle_models(run.plan)
-    if not (run.folder / run_json.META).exists():  # a run that has begun may need its engines no more
+    if not (run.folder / META).exists():  # a run that has begun may need its engines no more
         for engine in run.plan.engines.values():
             engine.check()
         if run.options.use_cache is not None and run.plan.engines:
@@ -203,7 +186,7 @@ def open_folder(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     total = plan.in_all(len(run.survey.episodes))
     keys = {key.name: one for key in plan.keys if (one := key.planned(plan, run.survey.episodes))}
     meta = run_json.describe(plan, folder, adopted, run.survey.cases, total) | {"keys": keys}
-    if (folder / run_json.META).is_file():
+    if (folder / META).is_file():
         from harness.runtime.resume_checks import resumed  # what only a folder with a run needs
 
         if (earlier := resumed(plan, folder, meta, options)) is not None:
@@ -248,7 +231,7 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
         if isinstance(end, RunStoppedError):
             now["stopped"] = end.stopped
         with contextlib.suppress(StorageError):  # the reason for the end matters more
-            storage.write_atomically(folder / run_json.META, run_json.as_json(now))
+            storage.write_atomically(folder / META, run_json.as_json(now))
         raise
     meta["model"] = next((score.model for score in scores), meta["model"])  # an engine may learn it when it starts
     if work.listeners is not None:
@@ -364,18 +347,18 @@ def wrong_tables(plan: Plan, labels: Collection[str] | Mapping[str, Sequence[Any
 
 
 def finish(done: Run, began: float) -> Run:
-    """Write scores, rows and tables beside the journal; `began` as in `manifest.ended`."""
+    """Write scores, rows and tables beside the journal; `began` as in `run_json.ended`."""
     from harness.report import render, tables_json
 
     for name, metric in done.metrics.items():
         metric.recall(name, done.meta)
     lines = "".join(json.dumps(score.to_json(), default=str) + "\n" for score in done.scores)
-    storage.write_atomically(done.folder / "scores.jsonl", lines)
-    storage.write_atomically(done.folder / "results.json", run_json.as_json(done.rows))
+    storage.write_atomically(done.folder / SCORES, lines)
+    storage.write_atomically(done.folder / RESULTS, run_json.as_json(done.rows))
     tables = done.tables
     text = "\n\n".join(render(table, "markdown") for table in tables)
-    storage.write_atomically(done.folder / "tables.md", text + "\n")
+    storage.write_atomically(done.folder / TABLES_MD, text + "\n")
     tables_json.write(done.folder, tables_json.results(tables, done.headline, done.scores))
     meta = run_json.ended(done.meta, "stopped" if "stopped" in done.meta else "finished", done.folder, began)
-    storage.write_atomically(done.folder / run_json.META, run_json.as_json(meta))
+    storage.write_atomically(done.folder / META, run_json.as_json(meta))
     return replace(done, meta=meta)

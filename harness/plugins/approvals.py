@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api.errors import Place, SetupError
+from harness.api.run_files import META
 from harness.plugins.needed_approval import NeededApproval
 
 MARKER: Final = "harness.yaml"
@@ -29,7 +30,6 @@ DIGEST: Final = "__harness_digest__"
 """The attribute of such a module that holds the SHA-256 of its source."""
 COMMAND_LINE: Final = "--"
 """What the place of a value that the command line gave begins with."""
-_RUN: Final = "run.json"
 _RESULTS: Final = "results"
 
 
@@ -84,7 +84,7 @@ def standing_in(start: Path | None = None) -> Path | None:
 
 def _travels(root: Path) -> bool:
     """Whether a folder is, or lies in, a run or the results of a project."""
-    return any((folder / _RUN).is_file() for folder in (root, *root.parents)) or any(
+    return any((folder / META).is_file() for folder in (root, *root.parents)) or any(
         folder.name == _RESULTS and (folder.parent / MARKER).is_file() for folder in (root, *root.parents)
     )
 
@@ -125,7 +125,7 @@ def _is_in(there: Path, roots: Iterable[Path]) -> bool:
     if root is None:
         return False
     between = [folder for folder in there.parents if folder.is_relative_to(root)]
-    return root / _RESULTS not in between and not any((folder / _RUN).is_file() for folder in between)
+    return root / _RESULTS not in between and not any((folder / META).is_file() for folder in between)
 
 
 def may_read(path: Path, document: str) -> bool:

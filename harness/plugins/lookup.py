@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from harness.api.errors import SetupError, UserError
@@ -34,6 +35,14 @@ def loadable_classes(point: str, base: type[T]) -> dict[str, type[T]]:
             if offer.extension.file.is_relative_to(SHIPPED):
                 raise
     return classes
+
+
+def requested(point: str, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Offer, dict[str, Any]]]:
+    """(name, offer, its own arguments) of the offers at a point of which some parameter is set (0 counts as set)."""
+    for name, offer in manifests.offers(point).items():
+        own = {key: arguments.get(key) for key in offer.value.get("parameters", ())}
+        if any(value is not None and value is not False and value != "" for value in own.values()):
+            yield name, offer, own
 
 
 def part(name: str, wanted: str) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from harness.api.errors import Place
+from harness.api.errors import Place, causes
 from harness.plugins import manifests
 from harness.plugins.extension import (
     ADDS_OPTIONS,
@@ -104,17 +104,13 @@ def culprit(error: BaseException) -> tuple[Extension, Place] | None:
 
     None if no third-party extension is involved.
     """
-    visited: set[int] = set()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in visited:
-        visited.add(id(cause))
+    for cause in causes(error):
         for frame, line in reversed([*traceback.walk_tb(cause.__traceback__)]):
             module = f"{frame.f_globals.get('__name__')}."
             for one in manifests.extensions().values():
                 if module.startswith(f"{one.package}.") and not one.file.is_relative_to(SHIPPED):
                     file = frame.f_code.co_filename
                     return one, Place(file, line, name=f"{file}:{line}")
-        cause = cause.__cause__
     return None
 
 

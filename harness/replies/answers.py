@@ -115,7 +115,6 @@ class AnswerPlace(Generic[T]):
         rank: its strength.
         label: what announces it.
         line: what stands there.
-        is_last: whether its label says that no other one counts: "Final answer", "Corrected answer".
         stated: what the form reads of the line.
     """
 
@@ -124,7 +123,6 @@ class AnswerPlace(Generic[T]):
     rank: int
     label: str
     line: str
-    is_last: bool
     stated: Stated[T]
 
 
@@ -293,7 +291,7 @@ def _labelled_places(
             yield _place(text, match, LINE if is_line else PROSE, read, is_sentence=not is_colon)
     for start, content in boxes(text)[-MAX_LABELS:]:
         line = _TEX.sub(r"\1", content[:WINDOW])
-        yield AnswerPlace(start, text.find(content, start) + len(content), LINE, "box", line, False, read(line, True))
+        yield AnswerPlace(start, text.find(content, start) + len(content), LINE, "box", line, read(line, True))
 
 
 def _field_places(text: str, read: Read[T], names: tuple[str, ...]) -> Iterator[AnswerPlace[T]]:
@@ -302,7 +300,7 @@ def _field_places(text: str, read: Read[T], names: tuple[str, ...]) -> Iterator[
     if field is not None and not field.inline:
         line = field.value.strip(" \t\r\n|")
         line = line if line[:1] in "[{" else line_behind("\n" + line, 0)[1]
-        yield AnswerPlace(field.start, field.end, LINE, "field", line, True, read(line, True))
+        yield AnswerPlace(field.start, field.end, LINE, "field", line, read(line, True))
 
 
 def _place(text: str, label: re.Match[str], rank: int, read: Read[T], *, is_sentence: bool = False) -> AnswerPlace[T]:
@@ -311,9 +309,8 @@ def _place(text: str, label: re.Match[str], rank: int, read: Read[T], *, is_sent
     is_asked = is_sentence and _ASKED_ABOUT.match(line) is not None
     stated: Stated[T] = Stated(None, True) if is_asked or PLACEHOLDER.match(line) else read(line, True)
     before = _line_before(text, label.start())
-    is_last = _LAST_LABEL.search(before) is not None
     name = (before + label[0]).casefold().strip(_AROUND)
-    return AnswerPlace(label.start(), begin + len(line), rank, name, line, is_last, stated)
+    return AnswerPlace(label.start(), begin + len(line), rank, name, line, stated)
 
 
 def _line_before(text: str, at: int) -> str:

@@ -51,7 +51,7 @@ class Value(Protocol):
 
 
 class Contract(Reply):
-    """An act with fields beside it; a subclass says how an action holds both (`joined`, `parted`).
+    """An act with fields beside it; a subclass says how an action holds both (`compose`, `split`).
 
     Each field is on its line after its name, `CONFIDENCE: 0.8`, and is found in every other way in which replies
     name their fields (`field_of`). It is taken out of the reply before the next one is looked for, and the act's form

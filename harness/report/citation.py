@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from harness.report.provenance import in_one_line, mapping, or_none, sampling_of, spec_of
+from harness.report.provenance import in_one_line, limit_of, mapping, sampling_of, spec_of
 from harness.tables import Row, Table, text
 
 TITLE: Final = "Where these numbers come from"
@@ -36,7 +36,7 @@ def facts(meta: Mapping[str, Any], folder: Path | str, cost: str, author: str | 
         "prompts": ", ".join(f"{name} {text(digest)[:_DIGEST]}" for name, digest in prompts.items()) or "–",
         "sampling": sampling_of(meta),
         "seed": text(spec.get("seed", 0)),
-        "limit": or_none(spec, "limit"),
+        "limit": limit_of(spec),
         "repeats": text(spec.get("repeats", 1)),
         "cost": cost,
         "run": str(folder),

@@ -23,7 +23,7 @@ def in_one_line(meta: Mapping[str, Any]) -> str:
     shown = f"{model} ({arguments})" if arguments else model
     return (
         f"{text(meta.get('spec'))}: {shown}, generation_kwargs: ({sampling_of(meta)}), "
-        f"limit: {or_none(spec, 'limit')}, seed: {spec.get('seed', 0)}, repeats: {spec.get('repeats', 1)}"
+        f"limit: {limit_of(spec)}, seed: {spec.get('seed', 0)}, repeats: {spec.get('repeats', 1)}"
     )
 
 
@@ -117,7 +117,7 @@ def _settings(settings: Any, but: Mapping[str, Any]) -> str:
     )
 
 
-def or_none(spec: Mapping[str, Any], key: str) -> str:
-    """A value of the spec as text; "none" where there is none."""
-    value = spec.get(key)
-    return "none" if value is None else text(value)
+def limit_of(spec: Mapping[str, Any]) -> str:
+    """The spec's limit of cases as text; "none" where there is none."""
+    limit = spec.get("limit")
+    return "none" if limit is None else text(limit)

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness import storage
+from harness.api.run_files import SCORES, SPEC, TABLES
 from harness.tables import EpisodeScore, HeadlineSpec, Table, error_of
 
 from .grid import cell_text, grid
 
-TABLES: Final = "tables.json"
 SCHEMA: Final = 1
-_OF: Final = ("scores.jsonl", "spec.yaml")
+_OF: Final = (SCORES, SPEC)
 
 
 def results(tables: Sequence[Table], headline: HeadlineSpec, scores: Sequence[EpisodeScore]) -> dict[str, Any]:

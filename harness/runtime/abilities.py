@@ -178,7 +178,7 @@ def unconstrained(plan: Plan) -> Iterator[SpecError]:
 
 def turns_of(plan: Plan, condition: Condition, group: Group, case: Case | None = None) -> Iterator[Turn]:
     """The turns of the group's agents in a case; None: in the task's example."""
-    with contextlib.suppress(Exception):  # what a plugin does wrong is for `examine` and for the run
+    with contextlib.suppress(Exception):  # what a plugin does wrong is for `check_plan` and for the run
         example = condition.assign_groups(condition.task.example() if case is None else case, plan.seed)
         for turn in drive(condition.protocol, condition.task, example).turns():
             if condition.group_of(example, turn.agent) is group:

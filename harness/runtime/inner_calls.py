@@ -200,18 +200,6 @@ class InnerTurns(Wrapper):
         assert isinstance(inner, CallsModels)
         self.calls = InnerCalls(inner)
 
-    async def start(self) -> None:
-        await self.inner.start()
-
     async def complete(self, request: Request) -> Completion:
         turn = TurnId.of(request.id)
         return await self.calls.seat(turn.episode, turn.agent).play(request, request.send(self.inner))
-
-    def stop_retrying(self, reason: Exception) -> None:
-        self.inner.stop_retrying(reason)
-
-    async def sleep(self) -> bool:
-        return await self.inner.sleep()
-
-    async def close(self) -> None:
-        await self.inner.close()

@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from harness.api import Completion, InnerRequest, InnerUsage, Request, Thread, TurnId, derive_seed
 from harness.api.errors import (
-    BudgetSpentError,
     EngineError,
     EngineFatalError,
     InnerCallError,
     LimitReachedError,
-    SetupError,
     StorageError,
 )
 from harness.api.inner_calls import NoTurnError
 from harness.engines.usage import billed
+from harness.runtime.episode import STOPS
 from harness.runtime.steps import Recorded
 from harness.storage import PASSING, RECORDED_ERRORS, UNFINISHED, Line, completion_of
 from harness.storage.inner_calls import DROPPED, InnerCall, InnerWriter, RecordedAttempt, dropped_line, in_order
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 _THREADS = 8
 """Conversations of a seat that are kept, for calls that go on with them."""
-_STOPS = (EngineFatalError, StorageError, BudgetSpentError, SetupError)
 
 
 class OpenSeats:
@@ -68,7 +66,7 @@ class InnerSeat:
         self.usages = {index: usage for index, (usage, _) in own.moves.get(agent, {}).items()}
         self.whole = functools.reduce(added, self.usages.values(), InnerUsage())  # of all turns
         self.attempts: dict[tuple[int, int], RecordedAttempt] = own.attempts.get(agent, {})
-        self.writer = InnerWriter(door.name)
+        self.writer = InnerWriter()
         self.is_over = False
         self._threads: deque[Thread] = deque(maxlen=_THREADS)  # those that no call is under way of
         self._opened = asyncio.Event()
@@ -151,7 +149,7 @@ class InnerSeat:
         Raises:
             EngineFatalError, BudgetSpentError, StorageError: as an inner call; the reply is not waited for.
             LimitReachedError, InnerCallError: there is no reply, after a call that a limit refused, or that failed.
-        ContextLengthError, RefusedError: there is none, after a call that the inner engine refused so.
+            ContextLengthError, RefusedError: there is none, after a call that the inner engine refused so.
         """
         self.replaying = None  # a program that was given up may have been in an earlier turn
         turn = self.turn = InnerTurn(self, request)
@@ -352,16 +350,29 @@ class InnerTurn:
                 raise self._withdrawn() from None
             finally:
                 self.seat.rest(request.thread)
-        except _STOPS as stop:
+        except STOPS as stop:
             self._stop(stop)
             raise
         except NoTurnError:
             raise
         except EngineError as failure:
             error = failure
-        line = self.seat.writer.line(self.id, number, self._start, ask, seed, answer)
-        if error is not None:
-            line |= {"error": str(error), "error_kind": error.kind}
+        call = InnerCall(
+            episode=self.id.episode,
+            agent=self.id.agent,
+            index=self.id.index,
+            attempt=self.id.attempt,
+            number=number,
+            start=self._start,
+            model=self.door.name,
+            request=ask,
+            seed=seed,
+            completion=answer,
+            error=None if error is None else str(error),
+            error_kind=None if error is None else error.kind,
+            digest=ask.digest,
+        )
+        line = self.seat.writer.line(call)
         self._recorded.add({name: value for name, value in line.items() if name != "ask"})
         try:
             await self.door.write(line, self.door.name if error is None else None)
@@ -369,12 +380,6 @@ class InnerTurn:
             self._stop(stop)
             raise
         if self.door.on_call is not None:
-            why, kind = (None, None) if error is None else (str(error), error.kind)
-            own, name = self.id, self.door.name
-            call = InnerCall(
-                own.episode, own.agent, own.index, own.attempt, number, self._start, name, ask, seed, answer, why, kind,
-                ask.digest,
-            )  # fmt: skip
             self.door.on_call(call)
         if error is not None:
             self._failed(error)
@@ -408,20 +413,19 @@ class InnerTurn:
         self._paid(answer)
 
     def _paid(self, answer: Completion) -> None:
-        bill, cost = billed(answer), self.usage.cost
-        cost = cost if answer.cost is None else (cost or 0.0) + answer.cost
-        self.usage = replace(
-            self.usage,
-            input_tokens=self.usage.input_tokens + (answer.input_tokens or 0),
-            output_tokens=self.usage.output_tokens + (answer.output_tokens or 0),
-            cached_tokens=self.usage.cached_tokens + (answer.cached_tokens or 0),
-            reasoning_tokens=self.usage.reasoning_tokens + (answer.reasoning_tokens or 0),
-            cost=cost,
-            unpriced_input_tokens=self.usage.unpriced_input_tokens + int(bill.get("input", 0)),
-            unpriced_output_tokens=self.usage.unpriced_output_tokens + int(bill.get("output", 0)),
-            unpriced_cached_tokens=self.usage.unpriced_cached_tokens + int(bill.get("cached", 0)),
-            uncounted=self.usage.uncounted + int(bill.get("uncounted", 0)),
+        bill = billed(answer)
+        paid = InnerUsage(
+            input_tokens=answer.input_tokens or 0,
+            output_tokens=answer.output_tokens or 0,
+            cached_tokens=answer.cached_tokens or 0,
+            reasoning_tokens=answer.reasoning_tokens or 0,
+            cost=None if answer.cost is None else float(answer.cost),
+            unpriced_input_tokens=int(bill.get("input", 0)),
+            unpriced_output_tokens=int(bill.get("output", 0)),
+            unpriced_cached_tokens=int(bill.get("cached", 0)),
+            uncounted=int(bill.get("uncounted", 0)),
         )
+        self.usage = added(self.usage, paid)
 
     async def close(self) -> None:
         """Wait for what is under way, which is paid for; what waits for its turn at the engine is not asked."""

@@ -80,7 +80,7 @@ class OpenEpisode:
         if usage := run.usage.unjournaled():
             line["asked"] = usage
         run.usage.turns += bool(move.calls or move.error_kind) and move.error_kind != storage.UNFINISHED
-        if run.pending or move.error_kind in storage.PASSING or move.error_kind in storage.REFUSALS:
+        if run.pending or move.error_kind in storage.UNANSWERED:
             group = self.condition.group_of(self.case, move.agent)
             name = group.model or "model"
             if move.error_kind == InnerCallError.kind:  # it counts once that engine has answered again

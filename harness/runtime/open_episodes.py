@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from harness import storage
 from harness.api import Engine, Facts, Replays
 from harness.api.errors import BudgetSpentError, EngineFatalError, SetupError
+from harness.api.run_files import ENGINE_LOG, ERRORS, REQUESTS, SAMPLES, SHARED_CALLS
 from harness.config.permissions import confined
 from harness.config.plan import Job, Plan, episode_id
 from harness.engines.gate import Gate, Shared, Stop, Wrapper
@@ -33,7 +34,7 @@ from harness.runtime.runner import Work
 from harness.runtime.seats import seats
 from harness.runtime.steps import Steps
 from harness.runtime.turn_shares import TurnShares
-from harness.storage.error_log import ERRORS, ErrorLog
+from harness.storage.error_log import ErrorLog
 
 if TYPE_CHECKING:
     from harness.api import InnerUsage
@@ -171,13 +172,13 @@ class Episodes:
         if self.options.log_samples:
             from harness.runtime.samples import SampleLog
 
-            self.samples = stack.enter_context(contextlib.closing(SampleLog(self._file("samples.jsonl"))))
+            self.samples = stack.enter_context(contextlib.closing(SampleLog(self._file(SAMPLES))))
         stack.callback(self._journal_rest)
         log = None
         if self.options.log_requests and self.plan.engines:
             from harness.engines.request_log import RequestLog
 
-            log = stack.enter_context(contextlib.closing(RequestLog(self._file("requests.jsonl"))))
+            log = stack.enter_context(contextlib.closing(RequestLog(self._file(REQUESTS))))
         if any(engine.confined for engine in self.plan.engines.values()):
             stack.enter_context(confined(self.options.sandbox))
         if self.options.reuse is not None and self.plan.engines:
@@ -197,7 +198,7 @@ class Episodes:
 
             self.waves = Waves(engines, self._file)
         for name, engine in engines.items():
-            engine.log_to(self._file("engine.log"))
+            engine.log_to(self._file(ENGINE_LOG))
             self.engines[name] = gated = self._gated(name, engine, shared)
             if one is not None:
                 self.gates[name].keep = one.keep
@@ -279,7 +280,7 @@ class Episodes:
             if self.options.use_cache:
                 caches.append(gated := Cache(gated, self.options.use_cache))
             if self.shares:
-                caches.append(gated := Cache(gated, self.folder / "shared.sqlite", share=True))
+                caches.append(gated := Cache(gated, self.folder / SHARED_CALLS, share=True))
         return gated
 
     def _journal_rest(self) -> None:

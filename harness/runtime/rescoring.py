@@ -8,12 +8,13 @@ from pathlib import Path
 from harness import storage
 from harness.api import Episode
 from harness.api.errors import DataError
+from harness.api.run_files import ERRORS
 from harness.config.plan import Plan, episode_id
 from harness.replies.parse_guard import note_bugs
 from harness.runtime.scoring import grade, labels, score, turns_of
 from harness.runtime.verification import dispute, refuse, same_readers
 from harness.storage import finished_episodes
-from harness.storage.error_log import ERRORS, ErrorLog
+from harness.storage.error_log import ErrorLog
 from harness.storage.errors_on_disk import forget_scoring
 from harness.tables import EpisodeScore
 

@@ -13,13 +13,14 @@ from typing import Any
 from harness import storage
 from harness.api import Replays
 from harness.api.errors import DataError
+from harness.api.run_files import META, RESULTS, SCORES, SPEC, TABLES, TABLES_MD
 from harness.api.version import __version__
 from harness.config import yamls
 from harness.config.keys import seating_keys
 from harness.config.plan import ANSWERS, QUESTIONS, Plan
 from harness.plugins.manifests import offers
 from harness.runtime.options import Options
-from harness.runtime.run_json import META, SPEC, as_json, identity, now, write_spec
+from harness.runtime.run_json import as_json, identity, now, write_spec
 from harness.runtime.run_schema import check_journals, read_meta
 from harness.runtime.sources import changed, code
 
@@ -36,7 +37,7 @@ _PROMPTING_KEYS = (
     "seed",
 )
 """The keys of a spec that decide what a model is asked."""
-_RESULTS = ("scores.jsonl", "results.json", "tables.md", "tables.json")
+_RESULTS = (SCORES, RESULTS, TABLES_MD, TABLES)
 _OF_RUN = (
     *(META, SPEC, *_RESULTS, "journal*.jsonl", "samples*.jsonl", "requests*.jsonl"),
     *("errors*.jsonl", "shared.sqlite*", "engine*.log", "batches*.jsonl"),

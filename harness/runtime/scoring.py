@@ -23,8 +23,6 @@ from harness.tables import CorpusRecord, EpisodeScore, Number
 from harness.tables.scores import INNER_LIMITED, is_countable
 
 _UNLOGGED = ErrorLog()
-_FAILED = {*storage.PASSING, *storage.REFUSALS}
-"""Kinds of turns whose last request had no answer."""
 
 
 def labels(plan: Plan, condition: Condition, case: Case) -> dict[str, Any]:
@@ -168,7 +166,7 @@ def usage_of(
 
 def _unanswered(episode: Episode) -> str | None:
     """Why an episode has no number: models were asked, and none of them answered once."""
-    failed = [move.error for move in episode.moves() if move.error_kind in _FAILED]
+    failed = [move.error for move in episode.moves() if move.error_kind in storage.UNANSWERED]
     if not failed or any(move.calls for move in episode.moves()):
         return None
     return f"no model answered: all {len(failed)} requests failed, the first with: {failed[0]}"

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from harness.api import Facts
 from harness.api.errors import SetupError
 from harness.config.plan import Job, Plan
-from harness.plugins.manifests import offers
+from harness.plugins.lookup import requested
 from harness.tables import EpisodeScore
 
 
@@ -69,11 +69,8 @@ class StoppingRule(ABC):
 
 def chosen_rule(arguments: Mapping[str, Any]) -> StoppingRule | None:
     """The rule that the arguments ask for; None if they ask for none. Raises `UserError`."""
-    chosen: dict[str, StoppingRule] = {}
-    for offer in offers("stopping").values():
-        own = {key: arguments.get(key) for key in offer.value.get("parameters", ())}
-        if any(value not in (None, False, "") for value in own.values()):
-            chosen[", ".join(own)] = offer.load_function()(own)
+    asked = requested("stopping", arguments)
+    chosen: dict[str, StoppingRule] = {", ".join(own): offer.load_function()(own) for _, offer, own in asked}
     if len(chosen) > 1:
         raise SetupError(f"{' and '.join(chosen)} would each end the run", hint="Give one of them.")
     return next(iter(chosen.values()), None)

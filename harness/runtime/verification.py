@@ -15,10 +15,10 @@ from typing import Any
 from harness import storage
 from harness.api import Case, Move, Outcome, Turn
 from harness.api.errors import DataError
+from harness.api.run_files import META
 from harness.api.version import __version__
 from harness.config.plan import Condition, Plan, protocol_seed
 from harness.replies.parse_guard import read_completion
-from harness.runtime.run_json import META
 from harness.runtime.run_schema import read_meta
 from harness.runtime.sources import changed_files, code, readers
 from harness.runtime.steps import Steps

@@ -3,9 +3,10 @@
 `redaction` keeps keys out of all of them. Nothing here knows plans, engines or tables.
 """
 
+from harness.api.run_files import JOURNAL
+
 from .files import file_name, read_json, read_own, write_atomically
 from .journal import (
-    JOURNAL,
     MARKS,
     RESUME,
     SCHEMA,
@@ -25,7 +26,7 @@ from .journal import (
     whole,
 )
 from .journal_state import JournalState
-from .pending_failures import PASSING, RECORDED_ERRORS, REFUSALS, PendingFailures, refusals_line
+from .pending_failures import PASSING, RECORDED_ERRORS, REFUSALS, UNANSWERED, PendingFailures, refusals_line
 from .token_ids import PromptIds, completion_of, fields_of
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "REFUSALS",
     "RESUME",
     "SCHEMA",
+    "UNANSWERED",
     "UNFINISHED",
     "Journal",
     "JournalState",

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from .files import no_link
 
-ERRORS = "errors.jsonl"
-
 
 class ErrorLog:
     """The `errors.jsonl` of a run: what plugins raised, one JSON object per line.

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -85,26 +86,33 @@ def short_name(text: str) -> str:
     return file_name(text, MAX_LABEL_BYTES)
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str | Iterable[str]) -> None:
     """Replace a file in one step, so that a reader never sees half of it. Raises `StorageError`.
 
+    Of a text in parts, one is in memory at a time.
     A symbolic link under the name is replaced, never followed. What is not a file (a pipe that is read, a terminal) is
     written to.
     """
-    temporary = path.with_name(f".{path.name}.part")
+    temporary, parts = path.with_name(f".{path.name}.part"), (text,) if isinstance(text, str) else text
     try:
         if path.exists() and not path.is_file():
             with open(path, "w", encoding="utf-8", errors="backslashreplace", opener=_pipe_with_reader) as file:
-                file.write(text)
+                file.writelines(parts)
             return
         temporary.unlink(missing_ok=True)  # of a process that was killed
         with temporary.open("x", encoding="utf-8", errors="backslashreplace") as file:  # a file of its own, or none
-            file.write(text)
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())  # else a power cut could leave an empty file under the name
         temporary.replace(path)
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_own(path: Path, most: int) -> bytes | None:

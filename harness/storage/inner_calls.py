@@ -63,35 +63,26 @@ class InnerCall:
 
 
 class InnerWriter:
-    """Makes the lines of one seat's calls, of which each prompt mostly begins like an earlier one.
+    """Makes the lines of one seat's calls, of which each prompt mostly begins like an earlier one."""
 
-    Args:
-        model: name of the engine that answers.
-    """
-
-    def __init__(self, model: str) -> None:
-        self._model = model
+    def __init__(self) -> None:
         self._recent: deque[tuple[tuple[int, int, int], InnerRequest]] = deque(maxlen=_RECENT)
 
-    def line(
-        self,
-        turn: TurnId,
-        number: int,
-        start: int,
-        request: InnerRequest,
-        seed: int,
-        answer: Completion | None,
-    ) -> Line:
-        """The line of a call, without its error. Token ids are left out."""
-        line: Line = {"k": INNER, "e": turn.episode, "s": turn.agent, "i": turn.index, "r": turn.attempt, "n": number}
-        if start:
-            line["try"] = start
-        line |= {"model": self._model, "digest": request.digest, "ask": self._ask(turn, number, request), "seed": seed}
-        if answer is not None:
+    def line(self, call: InnerCall) -> Line:
+        """The line of a call. Token ids are left out."""
+        line: Line = {"k": INNER, "e": call.episode, "s": call.agent, "i": call.index, "r": call.attempt}
+        line["n"] = call.number
+        if call.start:
+            line["try"] = call.start
+        line |= {"model": call.model, "digest": call.digest, "ask": self._ask(call), "seed": call.seed}
+        if (answer := call.completion) is not None:
             line["call"] = {name: value for name, value in fields_of(answer).items() if name not in TOKEN_FIELDS}
+        else:
+            line |= {"error": call.error, "error_kind": call.error_kind}
         return line
 
-    def _ask(self, turn: TurnId, number: int, request: InnerRequest) -> dict[str, Any]:
+    def _ask(self, call: InnerCall) -> dict[str, Any]:
+        request = call.request
         ask: dict[str, Any] = {"api": request.api, "model": request.model}
         shared, base = 0, None
         for place, earlier in reversed(self._recent):
@@ -110,7 +101,7 @@ class InnerWriter:
             ask["tools"] = request.tools
         elif base is not None and base[1].tools and not request.tools:
             ask["tools"] = []
-        self._recent.append(((turn.index, turn.attempt, number), request))
+        self._recent.append(((call.index, call.attempt, call.number), request))
         return ask
 
 

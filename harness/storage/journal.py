@@ -29,12 +29,12 @@ from typing import IO, Any
 from harness import api
 from harness.api import Episode, Move, Outcome
 from harness.api.errors import DataError, Place, StorageError
+from harness.api.run_files import JOURNAL
 
 from .files import DAMAGED, json_object, no_link, no_pipe
 from .token_ids import TOKEN_FIELDS, PromptIds, completion_of, fields_of
 
 SCHEMA = 4
-JOURNAL = "journal.jsonl"
 UNFINISHED = "unfinished"
 """The `Move.error_kind` of a turn that is about to be asked again, with its answers so far; no protocol sees it."""
 _GATHER = 0.02

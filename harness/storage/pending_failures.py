@@ -33,6 +33,8 @@ PASSING = (RequestError.kind, EngineError.kind, InnerCallError.kind)
 """Kinds of failed requests that may go well another time."""
 REFUSALS = (RefusedError.kind, ContextLengthError.kind)
 """Kinds of requests that an engine did not take."""
+UNANSWERED = (*PASSING, *REFUSALS)
+"""Kinds of requests that got no answer."""
 RECORDED_ERRORS: Mapping[str, type[EngineError]] = {
     error.kind: error
     for error in (EngineError, ContextLengthError, RequestError, RefusedError, InnerCallError, LimitReachedError)

@@ -7,7 +7,7 @@ import traceback
 from pathlib import Path
 from types import FrameType
 
-from harness.api.errors import UserError
+from harness.api.errors import UserError, causes
 from harness.api.plugin import MOUNT
 
 _MAX_MESSAGE_CHARS = 2_000  # characters
@@ -44,14 +44,10 @@ def place(error: BaseException, plugin: object = None) -> str | None:
 
 def plugin_frames(error: BaseException) -> list[tuple[FrameType, int]]:
     """(frame, line) of the plugins that were running when it was raised, or its cause was; the innermost last."""
-    visited: set[int] = set()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in visited:
-        visited.add(id(cause))
+    for cause in causes(error):
         frames = traceback.walk_tb(cause.__traceback__)
         if own := [(frame, line) for frame, line in frames if str(frame.f_globals.get("__name__")).startswith(MOUNT)]:
             return own
-        cause = cause.__cause__
     return []
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from harness.storage import PASSING, REFUSALS
+from harness.storage import UNANSWERED
 
 from .scores import EpisodeScore
 
@@ -44,7 +44,7 @@ class ParseShare:
         failed = Counter({kind: count for kind, count in counts.items() if kind not in ("asked", "answered") and count})
         asked = counts.get("asked", 0)
         # A turn may be answered first, unreadably, and its last request fail: it counts as one that failed.
-        answered = min(counts.get("answered", 0), asked - sum(failed[kind] for kind in (*PASSING, *REFUSALS)))
+        answered = min(counts.get("answered", 0), asked - sum(failed[kind] for kind in UNANSWERED))
         return cls(asked, answered, failed)
 
     @property

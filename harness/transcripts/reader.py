@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from harness import storage
 from harness.api import Case, Facts, Move, Outcome
 from harness.api.errors import UserError
+from harness.api.run_files import META
 from harness.config.plan import Condition, Plan, protocol_seed
 from harness.config.project import Project, find
 from harness.plugins.approvals import NotApprovedError
 from harness.runtime.prompt_reader import PromptReader
-from harness.runtime.run_json import META
 from harness.runtime.run_schema import read_meta
 from harness.runtime.run_specs import RunPlan, RunSpecs
 from harness.runtime.seats import seats

@@ -1,15 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
-from harness.api import Episode, Metric, Statistic, plugin
+from harness.api import Episode, plugin
 
-from .._numbers import calls, fact, total
+from .._numbers import EpisodeTotal, calls, fact
 
 
 @plugin
-class PeerText(Metric):
+class PeerText(EpisodeTotal):
     """Communication: tokens, or characters, of other agents' texts that agents see.
 
     A text counts once for each agent that sees it. In DarkForest this is T_cross, the tokens of the evidence
@@ -18,11 +17,9 @@ class PeerText(Metric):
 
     Attributes:
         of: the unit.
-        over: "episode" averages over episodes; "run" sums them.
     """
 
     of: Literal["tokens", "characters"] = "tokens"
-    over: Literal["episode", "run"] = "episode"
 
     needs = ("peer_characters",)
 
@@ -32,6 +29,3 @@ class PeerText(Metric):
             return characters
         counts = [call.peer_tokens for call in calls(episode) if call.peer_tokens is not None]
         return float(sum(counts)) if counts else None
-
-    def aggregate(self, numbers: Sequence[float]) -> Statistic:
-        return total(numbers) if self.over == "run" else super().aggregate(numbers)

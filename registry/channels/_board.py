@@ -204,6 +204,13 @@ class Board(CarriedChannel):
             raise RefusedError(f"the {what} has {len(text):,} characters; at most {self.max_chars:,} are allowed")
         return text
 
+    def message_text(self, call: Call) -> str:
+        """Return the text of a call that sends a message. Raises `RefusedError` if it is too long, or empty."""
+        text = self.check_length(call["content"], "message")
+        if not text.strip():
+            raise RefusedError("the message is empty; nothing was sent")
+        return text
+
     def _result(self, agent: str, call: Call) -> Facts:
         name = str(call.get("call", ""))
         if "skipped" in call:

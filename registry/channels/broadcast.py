@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from harness.api import Case, plugin
 from harness.extensions.networks.calls import Verb
 
-from ._board import Board, Call, InboxBoard, InboxChannel, Message, RefusedError, as_lines
+from ._board import Board, Call, InboxBoard, InboxChannel, Message, as_lines
 
 
 @plugin
@@ -49,9 +49,7 @@ class OpenBroadcast(InboxBoard):
             self._read[agent] = len(self._log)
             self.mark_read(messages, len(old))
             return as_lines(messages)
-        text = self.check_length(call["content"], "message")
-        if not text.strip():
-            raise RefusedError("the message is empty; nothing was sent")
+        text = self.message_text(call)
         others = self.others(agent)
         lost = self.courier.lost(self.agents)
         if self.topology is not None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from harness.api import Case, plugin
 from harness.extensions.networks.calls import Verb
 
-from ._board import Board, Call, InboxBoard, InboxChannel, Message, RefusedError, as_lines
+from ._board import Board, Call, InboxBoard, InboxChannel, Message, as_lines
 
 
 @plugin
@@ -47,9 +47,7 @@ class OpenMailbox(InboxBoard):
             self._read[agent] = len(self._boxes[agent])
             return as_lines(messages)
         receiver = self.receiver(agent, call["target_id"])
-        text = self.check_length(call["content"], "message")
-        if not text.strip():
-            raise RefusedError("the message is empty; nothing was sent")
+        text = self.message_text(call)
         message = Message(agent, text, self.round, self.knowledge[agent])
         self.note(agent, receiver, text)
         if receiver not in self.courier.lost((receiver,)):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import copy
-import random
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from harness.api import Action, Case, Policy, Range, Task, Turn, plugin
+from harness.api import Action, Policy, PolicyWrapper, Range, Turn, plugin
 
 _DIGIT = re.compile(r"\d")
 
 
 @plugin
-class Faulty(Policy):
+class Faulty(PolicyWrapper):
     """Plays as another policy does, but for one turn, in which it errs.
 
     Attributes:
@@ -32,25 +30,11 @@ class Faulty(Policy):
     every: bool = False
 
     def __post_init__(self) -> None:
-        self.of, self._turns, self._held = copy.deepcopy(self.of), 0, list[Action]()  # each agent has its own
-        self.__dict__["uses_ground_truth"] = self.of.uses_ground_truth
+        self.wrap(self.of)
+        self._held = list[Action]()
 
-    def inform(self, agent: str, case: Case, seed: int) -> None:
-        """Pass the case on."""
-        self.of.inform(agent, case, seed)
-
-    def check(self, agents: Collection[str]) -> None:
-        """As the other policy does."""
-        self.of.check(agents)
-
-    def misfit(self, task: Task) -> str | None:
-        """As the other policy says."""
-        return self.of.misfit(task)
-
-    def choose(self, turn: Turn, rng: random.Random) -> Action:
+    def instead(self, turn: Turn, action: Action, now: int) -> Action:
         """Return the other policy's action, or the fault."""
-        action, now = self.of.choose(turn, rng), self._turns
-        self._turns += 1
         if self._held and turn.reply.allows(self._held[0]):
             return self._held.pop()
         if self.fault == "none" or not (now >= self.at if self.every else now == self.at):

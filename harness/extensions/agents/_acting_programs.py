@@ -17,8 +17,6 @@ from harness.extensions.agents._agent_process import AgentProcess, Processes
 
 OnOver = Callable[[Any], None]
 """Called with what was started when it has ended."""
-OFFERED = ("mcp_url", "mcp_token", "agent", "episode", "seed")
-"""What a function that acts gets, if it has parameters of these names."""
 
 
 class ActingProcess(AgentProcess):

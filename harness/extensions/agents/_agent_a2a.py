@@ -25,7 +25,7 @@ from a2a.types import (
 from a2a.utils import errors as protocol
 
 from harness.api import Completion, Facts, Request
-from harness.api.errors import EngineError, EngineFatalError, RefusedError, SetupError
+from harness.api.errors import EngineError, EngineFatalError, RefusedError, SetupError, causes
 from harness.extensions.agents._agent_card import BINDINGS, KnownCard, card_address, read_card
 from harness.extensions.agents._agent_reply import Gathered, Whereabouts
 from harness.extensions.agents._agent_server import AgentServer
@@ -258,15 +258,11 @@ def _translated(error: protocol.A2AError) -> Exception:
     import openai
 
     found: Exception = error
-    cause: BaseException | None = error
     if not isinstance(error, A2AClientError | protocol.MethodNotFoundError):
         return found
-    while cause is not None:
+    for cause in causes(error):
         if isinstance(cause, httpx.HTTPStatusError):
-            found = openai.APIStatusError(str(cause), response=cause.response, body=None)
-            break
+            return openai.APIStatusError(str(cause), response=cause.response, body=None)
         if isinstance(cause, httpx.RequestError):
-            found = openai.APIConnectionError(message=str(cause), request=cause.request)
-            break
-        cause = cause.__cause__
+            return openai.APIConnectionError(message=str(cause), request=cause.request)
     return found

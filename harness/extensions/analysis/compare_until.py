@@ -12,13 +12,10 @@ from typing import Final, Literal
 
 from harness.api import RatioMetric
 from harness.api.errors import DataError, Place, SpecError
-from harness.cli.evaluate import check_gen_kwargs, engine_of, load, running
+from harness.cli.evaluate import planned, running
 from harness.cli.output import show
 from harness.cli.progress import Progress
-from harness.config import resolve
-from harness.config.building import Plugins
 from harness.config.plan import QUESTIONS, Plan, Survey, survey
-from harness.config.project import find
 from harness.evaluation.run import Run
 from harness.evaluation.stages import execute
 from harness.extensions.analysis.amount import Amount
@@ -60,15 +57,8 @@ class _Side:
     survey: Survey = field(init=False)
 
     def __post_init__(self) -> None:
-        self.plan = self._planned()
+        self.plan = planned(self.options)
         self.survey = survey(self.plan)
-
-    def _planned(self) -> Plan:
-        plugins = Plugins(find())
-        spec = load(self.options, plugins=plugins)
-        plan = resolve.plan(spec, plugins.project, engine_of(self.options), plugins)
-        check_gen_kwargs(self.options, plan)
-        return plan
 
     def play(self, how: Options, progress: Progress, rule: FirstBlocks) -> Run:
         """Play as far as the rule says."""
@@ -76,7 +66,7 @@ class _Side:
             own = how.output_path
             self.folder = own / self.letter.lower() if own else default_folder(self.plan, overwrite=False)
         on_score = progress.begin(f"{self.letter}: {self.plan.spec.name} · {self.plan.model}")
-        return execute(self._planned(), replace(how, output_path=self.folder), on_score, asked_for={"rule": rule})
+        return execute(planned(self.options), replace(how, output_path=self.folder), on_score, asked_for={"rule": rule})
 
 
 def compare_until(options: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 
 from harness import storage
 from harness.api.errors import DataError, SpecError, UserError
+from harness.api.run_files import META, SCORES, SPEC
 from harness.cli import options as opt
 from harness.cli.output import readable, show
 from harness.cli.usage import Parser
@@ -35,14 +36,12 @@ from harness.extensions.submissions.archive import stated_author
 from harness.plugins.lookup import part
 from harness.report.citation import as_table, facts
 from harness.runtime.options import Options
-from harness.runtime.run_json import META, SPEC
 from harness.runtime.run_schema import read_meta
 from harness.runtime.run_specs import RunSpecs
 from harness.tables import Table, text
 
 CACHE = ".baselines"
 """The folder of results in which baselines are kept that were played for a leaderboard."""
-SCORES = "scores.jsonl"
 _READ = (META, SPEC, SCORES)
 SITE = "site"
 Doubt = tuple[tuple[str, str], str]
@@ -329,7 +328,7 @@ def _baselines(run: Run, group: Comparable, project: Project) -> list[tuple[Role
             name = policy_name(policy)
             own = "".join(char if char.isalnum() else "-" for char in name)
             folder = project.results() / CACHE / storage.file_name(f"{run.spec.name}-{own}-{plan.digest[:12]}")
-            if not (folder / "scores.jsonl").is_file():
+            if not (folder / SCORES).is_file():
                 print(f"{name} plays {run.spec.name} …", file=sys.stderr)
             played = execute(plan, Options(output_path=folder, overwrite=True), asked_for=None)
         except UserError as error:

@@ -35,7 +35,7 @@ class RecordEntry(TypedDict):
 
 
 class PublishedEntry(TypedDict):
-    """A published table as YAML writes it (`figures.PublishedTable`)."""
+    """A published table as YAML writes it (`published_figures.PublishedTable`)."""
 
     id: str
     source: str

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.api.errors import DataError, Place, SpecError
+from harness.api.run_files import ERRORS
 from harness.cli import options as opt
 from harness.cli.evaluate import engine_of
 from harness.cli.output import show, write
@@ -116,7 +117,7 @@ def blame(options: argparse.Namespace) -> int:
         less = f": with {found.by} in all seats none of {found.passed} has a better {found.metric}"
         none = f"No episode failed{less if found.passed else ''}. There is nothing to explain."
         if found.raised is not None:
-            errors = shlex.quote(str(found.run.folder / "errors.jsonl"))
+            errors = shlex.quote(str(found.run.folder / ERRORS))
             none = f"No episode with an outcome failed. {found.raised}\n{errors} has the tracebacks."
         write("No verdict was reached." if found.remaining else none, options.output)
         return 0

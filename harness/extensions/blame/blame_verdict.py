@@ -90,7 +90,7 @@ class Search:
 
     Attributes:
         moves: at most so many single moves are tried; of more the first.
-        permutations: of agents, where more than `shares.MOST_EXACT` deviate.
+        permutations: of agents, where more than `shares.MAX_EXACT_AGENTS` deviate.
         messages: also drop each message alone.
         lower: whether a lower number is better.
         seed: of the permutations.

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 from harness import storage
 from harness.api import Completion, Request
+from harness.api.run_files import SCORES, TABLES_MD
 from harness.config import resolve
 from harness.config.plan import Plan
 from harness.config.project import Project
@@ -102,7 +103,7 @@ def play(plan: Plan, folder: Path, confinement: Confinement) -> Run:
 
 def digests(run: Run) -> dict[str, str]:
     """What must be the same in two runs of one plan: each file of results, and the moves, as SHA-256."""
-    made = {name: _sha256((run.folder / name).read_bytes()) for name in ("scores.jsonl", "tables.md")}
+    made = {name: _sha256((run.folder / name).read_bytes()) for name in (SCORES, TABLES_MD)}
     return made | {"moves": _sha256("\n".join(sorted(_moves(run.folder))).encode())}
 
 

@@ -149,14 +149,15 @@ def _charts(material: Material) -> str:
 
 
 def _figure(chart: Chart, svg: str) -> str:
-    rows = [[_cell(value) for value in row] for row in chart.rows]
+    rows = [[chart_cell(value) for value in row] for row in chart.rows]
     table = plain_table(chart.columns, rows, "sortable")
     data = f'<details class="printed"{"" if svg else " open"}><summary>Data</summary>{table}</details>'
     caption = f"<figcaption>{safe(chart.about)}</figcaption>"
     return f"<figure><h3>{safe(chart.title)}</h3>{svg}{caption}{data}</figure>\n"
 
 
-def _cell(value: Any) -> str:
+def chart_cell(value: Any) -> str:
+    """A value of the table below a chart, as text."""
     if value is None:
         return "–"
     if isinstance(value, float):

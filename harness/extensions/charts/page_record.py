@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api.printable import clean, cut
+from harness.api.run_files import SPEC
 from harness.extensions.charts import Material
 from harness.tables import text
 
@@ -82,7 +83,7 @@ def _plain(value: Any) -> str:
 
 def _spec(folder: Path) -> str:
     try:
-        body = (folder / "spec.yaml").read_text("utf-8", errors="replace")
+        body = (folder / SPEC).read_text("utf-8", errors="replace")
     except OSError:
         return ""
     more = f"\n… {len(body) - _SPEC:,} more characters" if len(body) > _SPEC else ""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from harness.api.run_files import META
 from harness.cli import options as opt
 from harness.cli.output import write
 from harness.cli.usage import Parser
@@ -21,7 +22,6 @@ from harness.extensions.charts import ChartOptions, ChartRun, Material
 from harness.extensions.charts import message_counts as traffic
 from harness.extensions.charts import plot as draw_chart
 from harness.plugins.manifests import offers
-from harness.runtime.run_json import META
 from harness.runtime.run_schema import check_journals, read_meta
 
 

@@ -22,11 +22,6 @@ _PAIRS = (("yes", "no"), ("true", "false"))
 _OPENING = re.compile(r"[\W_]*(?:(?:(?:therefore|thus|so|hence|overall|in conclusion)\b[ ,:]*)[\W_]*)?", re.IGNORECASE)
 _ENDS = re.compile(r"[*_`\"'”’)\]}$]{0,4}(?:\s*+(?:[.,;:!?)–—\n]|-\s|\Z)|\s+(?:because|since|as)\b)", re.IGNORECASE)
 _ASKED = re.compile(r"final[ \t*_]{1,3}answer[ \t*_]{0,3}[:：]", re.IGNORECASE)
-_REFUSES = re.compile(
-    r"\b(?:cannot|can['’]?t|unable|won['’]t)\b.*\b(?:choose|answer|decide|say|pick|select|determine)"
-    r"|such as|for example",
-    re.I,
-)
 _TAIL = 20_000
 """Characters at a reply's end that are searched for a label standing anywhere."""
 

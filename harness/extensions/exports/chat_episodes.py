@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.api.errors import DataError, Place, near
+from harness.api.run_files import SCORES
 from harness.config.plan import Plan
 from harness.evaluation.run import Run
 from harness.tables import EpisodeScore
@@ -57,7 +58,7 @@ def chosen(run: Run, where: str | None, reward: str | None) -> Chosen:
             others += 1
         elif (number := score.number(metric)) is None:
             hint = f"`--where '{metric} != None'` leaves such episodes out; --reward takes another metric."
-            place = Place(str(run.folder / "scores.jsonl"), line, 1)
+            place = Place(str(run.folder / SCORES), line, 1)
             raise DataError(f"the episode {score.id} has no number for the reward {metric}", place=place, hint=hint)
         else:
             rewards[score.id] = sign * number

@@ -8,13 +8,13 @@ from typing import Final
 
 from harness.api import Case
 from harness.api.errors import DataError, Place
+from harness.api.run_files import META, SPEC
 from harness.config import resolve, spec
 from harness.config.plan import Condition, Plan, problem_digest, survey
 from harness.config.project import Project, find
 from harness.engines.mock import Mock
 from harness.evaluation.load_run import run_folder
 from harness.evaluation.run import Run
-from harness.runtime.run_json import META, SPEC
 from harness.runtime.run_schema import read_meta
 from harness.runtime.sources import changed
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from harness.api.errors import DataError, SetupError
 from harness.api.printable import clean_name
+from harness.api.run_files import META, RESULTS, SPEC
 from harness.config import yamls
 from harness.evaluation.run import Run
 from harness.report.render import markdown_escape, render
@@ -20,7 +21,7 @@ from .form import ExportForm
 from .table_files import INNER, TABLES, counted, tables_of, write_tables
 from .texts import plain
 
-FILES: Final = (*(f"{name}.parquet" for name in TABLES), "README.md", "run.json", "spec.yaml", "results.json")
+FILES: Final = (*(f"{name}.parquet" for name in TABLES), "README.md", META, SPEC, RESULTS)
 MODEL_INDEX: Final = "model-index.yaml"
 _REPO: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 
@@ -50,7 +51,7 @@ def write_data_set(run: Run, folder: Path) -> tuple[int, int]:
         OSError: a file cannot be written.
     """
     counts = write_tables(run, "parquet", folder)
-    for name in ("run.json", "spec.yaml", "results.json"):
+    for name in (META, SPEC, RESULTS):
         (folder / name).write_bytes((run.folder / name).read_bytes())
     (folder / "README.md").write_text(_card(run, counts), encoding="utf-8")
     if MODEL_INDEX in files_of(run):

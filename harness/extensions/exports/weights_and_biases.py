@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from harness.api.errors import DataError, SetupError
 from harness.api.printable import clean_name
+from harness.api.run_files import META, RESULTS, SPEC
 from harness.evaluation.run import Run
 from harness.report.provenance import ended_early, who_answered
 from harness.tables.scores import measured
@@ -58,7 +59,7 @@ def write_run(run: Run, folder: Path) -> str:
     files = folder / "files"
     files.mkdir()
     episodes, turns = write_tables(run, "parquet", files)
-    for name in ("run.json", "spec.yaml", "results.json"):
+    for name in (META, SPEC, RESULTS):
         (files / name).write_bytes((run.folder / name).read_bytes())
     _log(_document(run, folder, files), folder)
     (offline,) = folder.glob("wandb/offline-run-*")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from harness import storage
 from harness.api import Facts
+from harness.api.run_files import SCORES
 from harness.config.plan import Plan
 from harness.engines.usage import Budget, Spent
 from harness.evaluation.post_run import Play
@@ -22,7 +23,7 @@ from .judge_verdicts import records
 
 def waiting(asked: Sequence[Judging], run: Path) -> bool:
     """Whether one of the judges has not rated all there is to rate in the folder of a run."""
-    return not all((run / judging.folder / "scores.jsonl").is_file() for judging in asked)
+    return not all((run / judging.folder / SCORES).is_file() for judging in asked)
 
 
 def ask(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,19 +34,12 @@ def prepare(path: Path, lines: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def _write(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
-    """Write a file of JSON lines atomically, with one line in memory at a time."""
-    temporary = path.with_name(f".{path.name}.part")
+    """Write a file of JSON lines, in a folder of its own."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.unlink(missing_ok=True)  # of a process that was killed
-        with temporary.open("x", encoding="utf-8", errors="backslashreplace") as file:
-            for line in lines:
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
+    storage.write_atomically(path, (json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
 
 
 def judged_lines(plan: Plan, folder: Path, metric: JudgedMetric) -> Iterator[Line]:

@@ -14,6 +14,7 @@ from typing import Any
 from harness import storage
 from harness.api import Engine
 from harness.api.errors import DataError, Place, SpecError, UserError, raise_all
+from harness.api.run_files import META, SCORES, SPEC
 from harness.checks.consistency import check_plan
 from harness.config import resolve, yamls
 from harness.config.permissions import check_execution
@@ -86,7 +87,7 @@ def judge(
         raise DataError(f"the task's questions changed since the run in {done.folder}", hint=hint)
     lock = Lock(done.folder)
     try:
-        storage.write_atomically(done.folder / run_json.SPEC, yamls.dump(spec.data))
+        storage.write_atomically(done.folder / SPEC, yamls.dump(spec.data))
         done = replace(done, spec=spec, metrics=plan.metrics)
         return follow_up(
             OpenRun(
@@ -140,7 +141,7 @@ def prefer(
         how = options or Options()
         check_execution(plan, how.allow_code_execution, how.sandbox)
         raise_all(check_plan(plan))
-    metas = [read_meta(side.folder / run_json.META) for side in (one, two)]
+    metas = [read_meta(side.folder / META) for side in (one, two)]
     for meta, side in zip(metas, (one, two), strict=True):
         check_journals(meta, side.folder)
     sides = [[meta["run"], meta.get("start"), dict(side.where)] for meta, side in zip(metas, (one, two), strict=True)]
@@ -152,7 +153,7 @@ def prefer(
     lock = Lock(one.folder)
     try:
         if prepare(folder / CASES, pair_lines(one, two, max_chars, reference)):
-            if not (folder / "scores.jsonl").is_file():
+            if not (folder / SCORES).is_file():
                 how = replace(options or Options(), output_path=folder, resume=None, executor="local")
                 execute(plan, how, on_more("judge of pairs") if on_more else None)
         elif not (folder / CASES).stat().st_size:

@@ -10,6 +10,7 @@ from typing import Any
 from harness import storage
 from harness.api import Facts, Metric
 from harness.api.errors import DataError
+from harness.api.run_files import META, SCORES
 from harness.extensions.judges.judge_task import COUNTS, RATING, JudgedMetric, read_lines
 from harness.tables import EpisodeScore, load_scores
 
@@ -110,7 +111,7 @@ def spent_in(folder: Path) -> dict[str, int]:
 
 def scores_of(folder: Path) -> list[EpisodeScore]:
     """What judges gave; nothing where there was nothing to rate."""
-    file = folder / "scores.jsonl"
+    file = folder / SCORES
     return load_scores(file) if file.exists() else []
 
 
@@ -145,7 +146,7 @@ def missing_in_words(run: Path, metrics: Iterable[Sequence[str]]) -> Iterable[st
     """
     for names in metrics:
         rated, planned = 0, 0
-        for file in run.glob(f"{FOLDER}/{folder_name(names[0])}-*/run.json"):
+        for file in run.glob(f"{FOLDER}/{folder_name(names[0])}-*/{META}"):
             rated = max(rated, len(storage.JournalState(*storage.journals(file.parent)).ends))
             planned = max(planned, int(storage.read_json(file).get("planned") or 0))
         what = f"{rated:,} of {planned:,} answers are rated, {planned - rated:,} ratings are missing"

@@ -41,7 +41,6 @@ class OfTexts:
     """
 
     def __init__(self, metric: str, name: str | None, tasks: tuple[Sequence[str], Sequence[str]] = ((), ())) -> None:
-        self._metric = metric
         self._pairs = BatchMetric(metric, f"{__name__}:of_pairs", name) if name in _OF_PAIRS else None
         self._any = ClockedFunction(f"{__name__}:_function", name, metric, *tasks)
 

@@ -14,6 +14,7 @@ from typing import Any
 from harness import storage
 from harness.api import Move, Turn
 from harness.api.errors import DataError, Place, near
+from harness.api.run_files import SPEC
 from harness.config import resolve
 from harness.config.plan import Job, Plan, episode_id, prepare, protocol_seed, survey
 from harness.config.project import Project, find
@@ -156,7 +157,7 @@ def _check(run: Run, plan: Plan) -> None:
         if other := [key for key in _DECIDES if played.get(key) != now.get(key)]:
             what = f"the spec is another one than that of the run: {', '.join(other)}"
             hint = "Undo the change, or play the run again: `harness eval --spec` with this file and another folder."
-            raise DataError(what, place=Place(str(run.folder / "spec.yaml")), hint=hint)
+            raise DataError(what, place=Place(str(run.folder / SPEC)), hint=hint)
     files = changed_files(run.meta.get("code") or {}, code(plan), ("play", "task"))
     recorded = identity.get("prompts") or {}
     current = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}

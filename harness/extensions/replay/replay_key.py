@@ -1,7 +1,7 @@
 """The key `replay:` of specs: which episodes of which run are played again, and what is changed.
 
 `harness replay` writes it. It holds all that makes the run another one, so that the same command resumes it and a
-comparison shows what differs; what the models said is kept by `kept.Kept`.
+comparison shows what differs; what the models said is kept by `recorded_engine.RecordedEngine`.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from typing import Any
 from harness import storage
 from harness.api import Completion, Engine
 from harness.api.errors import BudgetSpentError, DataError, Place, SpecError, near
+from harness.api.run_files import META
 from harness.config import resolve
 from harness.config.building import Reference
 from harness.config.plan import Plan, episode_id, survey
@@ -26,7 +27,6 @@ from harness.evaluation.stages import STAGES, OnScore, OpenRun, look_at_cases, o
 from harness.plugins import approvals
 from harness.runtime import run_json
 from harness.runtime.options import Options
-from harness.runtime.run_json import META
 from harness.runtime.run_schema import read_meta
 from harness.runtime.runner import BudgetReachedError
 from harness.runtime.session import session

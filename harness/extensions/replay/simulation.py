@@ -95,7 +95,7 @@ class Simulation:
         reference: makes the policy whose moves take the place of others; `agents` have one each. None: what an agent's
             own player does by other seeds, those of `sample`.
         metric: name of the number.
-        engines: answer models' turns (`kept.Kept`).
+        engines: answer models' turns (`recorded_engine.RecordedEngine`).
         sandbox: as in `harness.runtime.options.Options`.
 
     Attributes:
@@ -117,8 +117,8 @@ class Simulation:
     async def simulate(self, substitution: Substitution, watched: bool = True) -> SimulatedEpisode:
         """Play it.
 
-        Raises `Unanswered` if a model would have to be asked and none is there, `RuntimeError` if it takes more than
-        ten times as many batches as the recorded episode, and a thousand, and does not end; else as `play`.
+        Raises `EngineFatalError` if a model would have to be asked and none is there, `RuntimeError` if it takes more
+        than ten times as many batches as the recorded episode, and a thousand, and does not end; else as `play`.
 
         `watched`: whether the reference says at each turn what it would do, for `SimulatedEpisode.deviations`.
         """

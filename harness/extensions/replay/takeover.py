@@ -28,7 +28,8 @@ async def first_differing(plan: Plan, job: Job, episode: str, policy: Callable[[
     out.
 
     Args:
-        plan: the changed run; its engines know the recorded replies, and nobody answers other prompts (`kept.Kept`).
+        plan: the changed run; its engines know the recorded replies, and nobody answers other prompts
+            (`recorded_engine.RecordedEngine`).
         job, episode: the episode, and its id.
         policy: makes the policy that plays for an agent from that turn on.
 

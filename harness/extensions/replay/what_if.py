@@ -13,11 +13,11 @@ from typing import Any
 from harness.api import Action, Completion, Engine, Facts, Request, as_text
 from harness.api.errors import DataError, EngineFatalError, Place, near
 from harness.api.printable import clean_name, cut
+from harness.api.run_files import META
 from harness.config import resolve
 from harness.config.project import Project
 from harness.engines.mock import Mock
 from harness.runtime.options import Options
-from harness.runtime.run_json import META
 
 from .base_run import BaseRun
 from .changes import call_of, receivers, turn_at, without_messages

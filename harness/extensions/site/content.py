@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.api.errors import DataError
+from harness.api.run_files import SCORES
 from harness.evaluation.run import Run
 from harness.extensions.analysis.leaderboard import RunScores
 from harness.extensions.analysis.overall import scale_of, share
@@ -282,7 +283,7 @@ def _free(name: str, run: Run, taken: Mapping[str, PlayedRun]) -> str:
     """The run's part of an address; of a second run that says that it is the same one with a digest of its numbers."""
     if name not in taken:
         return name
-    name = f"{name}-{addresses.digest((run.folder / 'scores.jsonl').read_text('utf-8', errors='replace'))}"
+    name = f"{name}-{addresses.digest((run.folder / SCORES).read_text('utf-8', errors='replace'))}"
     if name in taken:
         raise DataError(f"{run.folder} and {taken[name].run.folder} have one address", hint="Remove one of them.")
     return name

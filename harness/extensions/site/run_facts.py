@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from harness.api.run_files import SPEC
 from harness.extensions.charts.page_record import command
 from harness.extensions.submissions.archive import stated_author
 from harness.report.citation import facts
@@ -44,14 +45,14 @@ def record(played: PlayedRun, author: str | None) -> Record:
     known = {name: value for name, value in known.items() if value not in ("–", "none")}
     models = "" if run.meta.get("policies_only") else " --model …  # the model above"
     spec = _spec(played)
-    name = "spec.yaml" if spec is not None else str(played.benchmark.name)
+    name = SPEC if spec is not None else str(played.benchmark.name)
     again = f"harness eval --spec {shlex.quote(name)}{models}"
     return Record(known, command(run.meta), again, tuple(who_answered(run.meta)), spec)
 
 
 def _spec(played: PlayedRun) -> str | None:
     try:
-        with open(played.run.folder / "spec.yaml", "rb", opener=no_pipe) as file:
+        with open(played.run.folder / SPEC, "rb", opener=no_pipe) as file:
             data = file.read(_MAX_SPEC_BYTES + 1)
     except OSError:
         return None

@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from harness.api.printable import clean, clean_name, cut
+from harness.extensions.charts.page import chart_cell
 from harness.transcripts.plain import finite
 
 from .standing_rows import end_text
@@ -33,7 +34,7 @@ def environment() -> Environment:
     made.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False, default=str)
     made.globals["end_text"] = end_text
     made.filters["count"] = lambda x: f"{x:,}"
-    made.filters["chart"] = _chart_cell
+    made.filters["chart"] = chart_cell
     return made
 
 
@@ -56,15 +57,6 @@ def _with_code(value: str) -> Markup:
     if len(parts) % 2 == 0:  # a backtick that is none of a pair
         return escape(_name(value))
     return Markup("").join(Markup("<code>{}</code>").format(part) if i % 2 else part for i, part in enumerate(parts))
-
-
-def _chart_cell(value: Any) -> str:
-    """A number below a chart."""
-    if value is None:
-        return "–"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def as_json(value: Any, ensure_ascii: bool = True) -> str:

@@ -7,7 +7,7 @@ object has no lines whose labels could be bold.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -277,4 +277,3 @@ STYLES: tuple[Style, ...] = (
     Style("A: …", False, _letters("A: {}")),
 )  # fmt: skip
 """All styles, the asked one first."""
-BY_NAME: Mapping[str, Style] = {style.name: style for style in STYLES}

@@ -17,12 +17,13 @@ from typing import Any, Final
 from harness import __version__, storage
 from harness.api.errors import DataError, Place
 from harness.api.printable import clean_name, cut
-from harness.runtime.run_json import META, SPEC
+from harness.api.run_files import META, RESULTS, SCORES, SPEC, TABLES, TABLES_MD
+from harness.storage.files import sha256_of
 
 FORMAT: Final = 1
 CARD: Final = "submission.json"
 """The file that lists the others with their SHA-256."""
-FILES: Final = (META, SPEC, "scores.jsonl", "results.json", "tables.json", "tables.md")
+FILES: Final = (META, SPEC, SCORES, RESULTS, TABLES, TABLES_MD)
 _JOURNAL: Final = re.compile(r"journal(-\d{1,6})?\.jsonl")
 MAX_BYTES: Final = 1 << 33
 """Bytes of a submission's files, unpacked."""
@@ -46,7 +47,7 @@ def pack(folder: Path, target: Path, about: Mapping[str, Any]) -> list[str]:
     paths += [path for path in storage.journals(folder) if path.is_file()]
     temporary = target.with_name(f".{target.name}.part")
     try:
-        digests = {path.name: _digest(path) for path in paths}
+        digests = {path.name: sha256_of(path) for path in paths}
         card = {"format": FORMAT, "harness": __version__, **about, "files": digests}
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as file:
             file.writestr(CARD, json.dumps(card, indent=1) + "\n")
@@ -119,8 +120,3 @@ def stated_author(folder: Path) -> str | None:
     if not isinstance(author, str) or not author.strip():
         return None
     return f"{cut(clean_name(author), _MAX_AUTHOR_CHARS)} (stated by the submitter)"
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -23,6 +23,7 @@ from typing import Any, Final, Literal
 from harness import __version__, storage
 from harness.api import Engine, Move
 from harness.api.errors import DataError
+from harness.api.run_files import RESULTS, SCORES, TABLES, TABLES_MD
 from harness.config import resolve
 from harness.config.plan import Plan, prepare, survey
 from harness.config.project import Project
@@ -253,7 +254,7 @@ def _other_episodes(
         if other:
             yield f"{len(other)} episodes have another {what} than their moves lead to: {_some(other)}"
     try:
-        stated = {score.id: score for score in load_scores(claimed.folder / "scores.jsonl")}
+        stated = {score.id: score for score in load_scores(claimed.folder / SCORES)}
     except DataError as error:
         yield f"scores.jsonl cannot be read: {error.message}"
         stated = {}
@@ -264,7 +265,7 @@ def _other_episodes(
         yield f"{len(wrong)} episodes have other scores in scores.jsonl than graded again: {_some(wrong)}"
     if more := sorted(stated.keys() - found.keys()):
         yield f"scores.jsonl has {len(more)} episodes that the spec does not make: {_some(more)}"
-    for name in ("results.json", "tables.json", "tables.md"):
+    for name in (RESULTS, TABLES, TABLES_MD):
         path, new = claimed.folder / name, again.folder / name
         if not path.is_file():
             yield f"{name} is missing"

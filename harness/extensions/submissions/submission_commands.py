@@ -10,13 +10,13 @@ from pathlib import Path
 
 from harness.api.errors import DataError, SpecError
 from harness.api.printable import clean_name
+from harness.api.run_files import META
 from harness.cli import options as opt
 from harness.cli.evaluate import engine_of
 from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.evaluation.load_run import load_run
 from harness.plugins import approvals
-from harness.runtime.run_json import META
 from harness.runtime.run_schema import ended_by_rule, read_meta
 
 from .archive import pack, unpack

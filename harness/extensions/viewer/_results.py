@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
+from harness.api.run_files import SCORES
+
 from . import saved_tables
 from ._making import WAIT_SECONDS, Making
 from ._run_list import ListedRun
@@ -67,7 +69,7 @@ class Results:
 def _headline(run: ListedRun) -> Any:
     """The headline that a run wrote; None if it wrote none, or is too large for a list."""
     try:
-        is_large = (run.folder / "scores.jsonl").stat().st_size > _MAX_SCORES_BYTES
+        is_large = (run.folder / SCORES).stat().st_size > _MAX_SCORES_BYTES
     except OSError:  # the run is gone
         return None
     there = None if is_large else saved_tables.read(run.folder)

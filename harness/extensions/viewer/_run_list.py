@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.api.errors import DataError, UserError
+from harness.api.run_files import META, SCORES, SPEC
 from harness.config import yamls
 from harness.config.user_prices import known_prices
 from harness.extensions.viewer.run_index import ClosedIndexError, Goal, RunIndex
 from harness.report.provenance import ended_early
-from harness.runtime.run_json import META, SPEC
 from harness.runtime.run_schema import check_journals, read_meta, why_stopped
 from harness.storage import SCHEMA, journals, read_json
 from harness.storage.locks import LOCK, holder
@@ -242,9 +242,9 @@ class ListedRun:
         if index is not None:
             with contextlib.suppress(ClosedIndexError):
                 return _sums(index)
-        scores = self.folder / "scores.jsonl"
+        scores = self.folder / SCORES
         if status == "finished" and scores.is_file() and not scores.is_symlink():
-            return _NO_SUMS._replace(episodes=self._of_file("scores.jsonl", _lines_in))
+            return _NO_SUMS._replace(episodes=self._of_file(SCORES, _lines_in))
         return _NO_SUMS._replace(episodes=recorded)
 
     def _small(self) -> tuple[Any, ...] | None:
@@ -286,7 +286,7 @@ class ListedRun:
     def stamp(self) -> str:
         """What changes when the run's tables may have changed."""
         parts = []
-        for name in ("scores.jsonl", SPEC):
+        for name in (SCORES, SPEC):
             path = self.folder / name
             if not path.is_file():
                 return ""

@@ -23,6 +23,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from harness.api.errors import DataError
+from harness.api.run_files import SCORES
 from harness.storage.files import json_object, no_link
 from harness.storage.inner_calls import DROPPED, INNER
 from harness.storage.journal import Line, journals
@@ -204,7 +205,7 @@ class RunIndex:
 
     def _is_behind(self) -> bool:
         known = {journal.name: journal.size for journal in self._journals.values()}
-        return self._scores != stamp(self.folder / "scores.jsonl") or any(
+        return self._scores != stamp(self.folder / SCORES) or any(
             path.stat().st_size != known.get(path.name) for path in journals(self.folder) if path.exists()
         )
 
@@ -276,7 +277,7 @@ class RunIndex:
 
     def _take_scores(self) -> None:
         """The numbers of a finished run: `harness score` may have measured again since; and the order of its plan."""
-        path = self.folder / "scores.jsonl"
+        path = self.folder / SCORES
         if (now := stamp(path)) == self._scores:
             return
         update = (

@@ -9,7 +9,8 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from harness.report.tables_json import SCHEMA, TABLES, digest
+from harness.api.run_files import TABLES
+from harness.report.tables_json import SCHEMA, digest
 
 _MAX_FILE_BYTES: Final = 1 << 26  # bytes
 

@@ -9,12 +9,12 @@ import webbrowser
 from pathlib import Path
 
 from harness.api.errors import DataError, Place, SetupError, SpecError
+from harness.api.run_files import META
 from harness.cli import options as opt
 from harness.cli.evaluate import engine_of, pairs
 from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.evaluation.load_run import run_folder
-from harness.runtime.run_json import META
 
 
 def view(options: argparse.Namespace) -> int:

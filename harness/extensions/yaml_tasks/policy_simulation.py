@@ -60,7 +60,7 @@ def simulate_policy(plan: Plan, place: Place | None = None) -> Iterator[UserErro
         except UserError as error:
             wrong = type(error)(error.message, place=error.place or place, hint=error.hint)
         except Exception as error:
-            if not declared:  # what else fails is for `examine` and for the run, which name the plugin's line
+            if not declared:  # what else fails is for `check_plan` and for the run, which name the plugin's line
                 continue
             wrong = SpecError(f"{condition.id}: {describe(error)}", place=place)
         else:

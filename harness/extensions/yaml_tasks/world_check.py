@@ -59,5 +59,5 @@ def _reaches(plan: Plan, condition: Condition) -> bool:
         return play_out(own.protocol, own.task, case, choose).facts.get("end") != "limit"
     except LateError:
         return True  # not known
-    except Exception as error:  # a policy that fails: `rehearse` says so
+    except Exception as error:  # a policy that fails: `simulate_policy` says so
         return bool(describe(error))

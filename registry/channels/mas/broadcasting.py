@@ -7,7 +7,7 @@ import random
 from harness.api import Case, plugin
 from harness.extensions.networks.calls import Verb
 
-from .._board import Board, BoardChannel, Call, Message, RefusedError
+from .._board import Board, BoardChannel, Call, Message
 from ._rows import Rows
 
 
@@ -33,9 +33,7 @@ class OpenBroadcasting(Rows):
             return self.receive(agent)
         if call["call"] == "list_agents":
             return ", ".join(self.agents)
-        text = self.check_length(call["content"], "message")
-        if not text.strip():
-            raise RefusedError("the message is empty; nothing was sent")
+        text = self.message_text(call)
         self.note(agent, "*", text)
         return f"delivered ({', '.join(self._all_others(agent, text))})"
 

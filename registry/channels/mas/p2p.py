@@ -38,9 +38,7 @@ class OpenPeerToPeer(Rows):
         receiver = self.receiver(agent, call["target_id"])
         if receiver in self._offline:
             raise RefusedError(f"{receiver} has submitted its result and is offline; the message was not delivered")
-        text = self.check_length(call["content"], "message")
-        if not text.strip():
-            raise RefusedError("the message is empty; nothing was sent")
+        text = self.message_text(call)
         self.note(agent, receiver, text)
         self.insert(Message(agent, text, self.round, self.knowledge[agent]), [receiver])
         return f"delivered to {receiver}"

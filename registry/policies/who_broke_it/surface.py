@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from harness.api import Action, Policy, Turn, plugin
-from harness.extensions.blame.who_broke_it.surface import FORMATS, suspects
+from harness.extensions.blame.who_broke_it.surface import FORMATS, guess
 
 
 @plugin
@@ -17,6 +17,4 @@ class Surface(Policy):
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
         """Return the agent and the number of such a turn; nothing in another task."""
-        options = turn.reply.options or ()
-        found = [one for one in suspects(str(turn.context.get("question")), FORMATS) if one < len(options)]
-        return options[rng.choice(found)] if found else turn.reply.noop
+        return guess(turn, rng, FORMATS)

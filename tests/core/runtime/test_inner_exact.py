@@ -20,7 +20,7 @@ from harness.engines.mock import Mock
 from harness.evaluation.stages import execute
 from harness.runtime.inner_seats import OpenSeats
 from harness.runtime.options import Options
-from harness.storage.inner_calls import InnerCallIndex, InnerWriter, dropped_line, restored
+from harness.storage.inner_calls import InnerCall, InnerCallIndex, InnerWriter, dropped_line, restored
 from tests.helpers.programs import Ask, Programs, said
 from tests.helpers.toy import TOY
 
@@ -218,8 +218,9 @@ def test_calls_that_wait_when_their_turn_ends_are_not_asked(tmp_path: Path) -> N
 def test_what_was_dropped_may_stand_before_its_calls(tmp_path: Path) -> None:
     """A worker's journal is read after the run's own, which may name what is in it."""
     turn, ask = TurnId("e", "A1", 0, 0), InnerRequest("chat", "m", [{"role": "user", "content": "x"}])
-    calls = [InnerWriter("small").line(turn, n, 0, ask, n + 70, Completion("y")) for n in range(3)]
-    own = [dropped_line(turn, [1, 2]), *calls]
+    digest, answer = ask.digest, Completion("y")
+    calls = [InnerCall("e", "A1", 0, 0, n, 0, "small", ask, n + 70, answer, None, None, digest) for n in range(3)]
+    own = [dropped_line(turn, [1, 2]), *(InnerWriter().line(call) for call in calls)]
     assert [call.is_dropped for call in restored(own)] == [False, True, True]
     recorded = OpenSeats({}, own).attempts["A1"][0, 0]
     assert set(recorded.by_seed) == {70} and recorded.next == 3

@@ -233,7 +233,7 @@ def test_what_cannot_be_adaptive_is_refused_with_advice(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="does not say by which number its tasks grow") as error:
         harness.evaluate(plain, adaptive=True, output_path=tmp_path / "a")
     assert "ability: {over: size}" in (error.value.hint or "") and not (tmp_path / "a").exists()
-    wrong: list[Any] = [0.5, "x", "nan", 10**400]
+    wrong: list[Any] = [0, 0.5, "x", "nan", 10**400]
     for factor in wrong:
         with pytest.raises(SpecError, match="Give a number above 1"):
             harness.evaluate(LADDER, adaptive=factor, output_path=tmp_path / "a")

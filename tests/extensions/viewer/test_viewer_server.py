@@ -13,13 +13,13 @@ from starlette.testclient import TestClient
 import harness
 from harness.api import Completion
 from harness.api.errors import DataError
+from harness.api.run_files import TABLES
 from harness.engines.likelihoods import mock_scores
 from harness.engines.mock import Mock
 from harness.extensions.viewer import saved_tables
 from harness.extensions.viewer._reader_process import Reader
 from harness.extensions.viewer.run_index import OnProgress, RunIndex
 from harness.report.grid import grid
-from harness.report.tables_json import TABLES
 from harness.runtime.runner import BudgetReachedError
 from harness.storage import write_atomically
 from harness.storage.locks import Lock

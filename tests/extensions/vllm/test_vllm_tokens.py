@@ -50,6 +50,12 @@ class Overheard(VLLM):
 class StaysOpen(Wrapper):
     """The engine, for a cache that neither starts nor closes it."""
 
+    async def start(self) -> None:
+        """It has started."""
+
+    async def close(self) -> None:
+        """It stays open."""
+
     async def complete(self, request: Request) -> Completion:
         return await request.send(self.inner)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import random
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from harness.api import Action, Case, Move, Policy, Task, Turn
+from harness.api import Action, Move, Policy, PolicyWrapper, Turn
 
 _NUMBER = re.compile(r'(?<![\w."])\d+(?![\w"]|\.\d)')
 """Whole numbers that are no names, no keys and no parts of others."""
@@ -18,7 +17,7 @@ _NAMES = ("call", "target_id", "path", "action")
 """Keys whose values say what is done, or to whom."""
 
 
-class Erring(Policy):
+class Erring(PolicyWrapper):
     """Plays as another policy does, but for one turn, in which it makes a plausible move.
 
     Args:
@@ -29,25 +28,11 @@ class Erring(Policy):
     """
 
     def __init__(self, of: Policy, at: int, moves: Sequence[Move], seed: int) -> None:
-        self.of, self.at, self.moves, self.seed, self._turns = copy.deepcopy(of), at, moves, seed, 0
-        self.__dict__["uses_ground_truth"] = of.uses_ground_truth
+        self.wrap(of)
+        self.at, self.moves, self.seed = at, moves, seed
 
-    def inform(self, agent: str, case: Case, seed: int) -> None:
-        """Pass the case on."""
-        self.of.inform(agent, case, seed)
-
-    def check(self, agents: Collection[str]) -> None:
-        """As the other policy does."""
-        self.of.check(agents)
-
-    def misfit(self, task: Task) -> str | None:
-        """As the other policy says."""
-        return self.of.misfit(task)
-
-    def choose(self, turn: Turn, rng: random.Random) -> Action:
+    def instead(self, turn: Turn, action: Action, now: int) -> Action:
         """Return the other policy's action, or the plausible one; the former where the form does not allow that."""
-        action, now = self.of.choose(turn, rng), self._turns
-        self._turns += 1
         if now != self.at:
             return action
         other = plausible(turn, action, self.moves, random.Random(self.seed))

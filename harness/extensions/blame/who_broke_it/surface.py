@@ -7,10 +7,13 @@ Each cue gives the turns that stand out. `teams` plants no fault that one of the
 from __future__ import annotations
 
 import itertools
+import random
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+from harness.api import Action, Turn
 
 _TURN = re.compile(r"^Turn (\d+) \(round (\d+)\): (.*)\n  did: (.*(?:\n    .*)*)", re.MULTILINE)
 _NUMBER = re.compile(r"\d+")
@@ -139,6 +142,13 @@ def suspects(question: str, cues: Mapping[str, Cue]) -> list[int]:
     turns = turns_of(question)
     found = sorted((own for cue in cues.values() if (own := cue(turns))), key=len)
     return found[0] if found else [one.number for one in turns]
+
+
+def guess(turn: Turn, rng: random.Random, cues: Mapping[str, Cue]) -> Action:
+    """The agent and the number of a turn of `suspects`, at random; nothing in another task than who_broke_it."""
+    options = turn.reply.options or ()
+    found = [one for one in suspects(str(turn.context.get("question")), cues) if one < len(options)]
+    return options[rng.choice(found)] if found else turn.reply.noop
 
 
 def given_away(question: str, turn: int, most: int) -> bool:

@@ -61,7 +61,7 @@ def turn_columns(turns: Sequence[str]) -> list[Column]:
 def rated(how: RatingTable, part: RatedGames, turns: Sequence[str] = ()) -> RatingRows:
     """Rate the contestants of games by `how.model`.
 
-    Bradley–Terry and Elo take games of two contestants, the others of several (Plackett–Luce of up to `MOST_SIDES`).
+    Bradley–Terry and Elo take games of two contestants, the others of several (Plackett–Luce of up to `MAX_SIDES`).
     Where `how` names no model it is Bradley–Terry, or Plackett–Luce if some game has more than two. A game of a
     contestant with itself says nothing about its strength and is left out.
     """

@@ -104,7 +104,7 @@ class Games(TableKind):
         return []
 
     def build(self, table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> Table:
-        """As `tables.game_table`."""
+        """As `game_tables.game_table`."""
         from .game_tables import game_table
 
         return game_table(table, self, metrics, scores)
