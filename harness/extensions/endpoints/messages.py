@@ -40,7 +40,10 @@ _BODY = Fields(
         }
     ) | _SAMPLING.keys(),
     IGNORED,
-    {"mcp_servers": "the harness calls no tools", "container": "the harness runs no programs for a model"},
+    {
+        "mcp_servers": "the harness calls no tools", "container": "the harness runs no programs for a model",
+        "thread": "conversations are not kept. Send the whole of it",
+    },
 )  # fmt: skip
 _MESSAGE = Fields(frozenset({"role", "content"}))
 _TEXT = Fields(frozenset({"type", "text"}), frozenset({"cache_control"}), {"citations": "the model reads text"})
@@ -112,12 +115,14 @@ class MessagesApi:
         return b"".join(chunks)
 
     def error(self, problem: ProblemError) -> dict[str, Any]:
-        """`{"type": "error", "error": {"type", "message"}}`."""
+        """`{"type": "error", "error": {"type", "message"}}`; of threads with `details`."""
         kind = _KINDS.get(problem.status, "api_error")
-        message = problem.message
+        error: dict[str, Any] = {"type": kind, "message": problem.message}
         if problem.code == "context_length_exceeded":  # what programs look for
-            message = f"prompt is too long: {message}"
-        return {"type": "error", "error": {"type": kind, "message": message}}
+            error["message"] = f"prompt is too long: {problem.message}"
+        if problem.param == "thread":  # by this word Anthropic's clients go on with whole conversations
+            error["details"] = {"error_code": "thread_unsupported_request", "unsupported": []}
+        return {"type": "error", "error": error}
 
     def error_events(self, problem: ProblemError) -> bytes:
         """An `error` event: Anthropic's clients raise it."""
