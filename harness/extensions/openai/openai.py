@@ -180,6 +180,17 @@ class OpenAI(Batching, CallsTools, ContinuesText, ServerScoring, SendsKey):
         return self._replicas.width
 
     @property
+    def tools_problem(self) -> str | None:
+        """What the card says of tools."""
+        return self._card.lacks("tools", "tools") if self._card else None
+
+    @property
+    def template_renders_tools(self) -> bool | None:
+        """Whether the model's chat template does, by the word of llama.cpp's server; None: not known, or not started.
+        Where it does not, older versions of the server wrote tools into the prompt by themselves."""
+        return next((replica.renders_tools for replica in self._replicas.all), None)
+
+    @property
     def request_check(self) -> CardCheck | None:
         """What the card says of requests."""
         return CardCheck(self._card, self.system, self.structured, bool(self.tokenizer)) if self._card else None

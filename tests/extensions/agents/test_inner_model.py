@@ -1,6 +1,7 @@
 """Agents whose own model is one of the run's: how programs, functions, classes and servers find it, what is recorded,
 and what they may do wrong."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,25 @@ say(text="a")
         place.play({"command": command, "inner": inner}, rounds=2, max_error_rate=0.02)
     assert [move["a"] for move in place.lines("move")] == ["a"] * 4
     assert [*place.notes("seen")] == [[400, "refused_by_engine"]] * 2
+
+
+def test_tools_that_the_model_would_not_see_are_refused(place: Place) -> None:
+    """Its card says that the server takes them and leaves them out of the prompt."""
+    seen = str(place.folder / "seen")
+    command = place.program(
+        f"""
+status, answer = call("say b", tools={TOOLS!r}, tool_choice="required")
+note({seen!r}, status, answer["error"]["message"])
+say(text=ask("say a"))
+"""
+    )
+    with FakeOpenAI(lambda body: "a") as server:
+        card = {"card": 1, "server": server.url, "model": "fake", "at": "2026-11-30T00:00:00+00:00", "tools": "dropped"}
+        (place.folder / "card.json").write_text(json.dumps({**card, "harness": "0.7.0", "requests": 23}))
+        inner = {"use": "openai", "model": "fake", "base_url": server.url, "card": str(place.folder / "card.json")}
+        place.play({"command": command, "inner": {**inner, "api_key_env": ""}})
+        assert len(server.bodies) == 2 and not any("tools" in body for body in server.bodies)
+    assert [*place.notes("seen")] == [[400, "fake calls no tools: the server leaves tools out of its prompts"]] * 2
 
 
 def test_a_program_that_dies_between_request_and_answer_loses_no_answer(place: Place) -> None:
