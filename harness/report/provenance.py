@@ -106,6 +106,8 @@ def sampling_of(meta: Mapping[str, Any]) -> str:
     """Its `generation_kwargs`, in words."""
     if meta.get("policies_only"):
         return "none: policies play"
+    if meta.get("sampled_by_agents"):
+        return "the agents' own"
     return _settings(meta.get("generation_kwargs"), but={}) or "none"
 
 
