@@ -76,6 +76,8 @@ class Request:
         tools: functions that the model may call, each {"name", "description", "parameters"}, of which the last is the
             JSON schema of its arguments. Only engines that are `CallsTools` get any.
         reply: the form that parses the completion, for engines that help a person. Models see only the prompt.
+        by_program: whether an agent's program chose what is asked (an inner call), and not the spec. What the engine
+            does not take of it is a `RefusedError`: the program hears it, and the run goes on.
     """
 
     id: str
@@ -86,6 +88,7 @@ class Request:
     prefill: str = ""
     tools: tuple[Facts, ...] = ()
     reply: Reply | None = None
+    by_program: ClassVar[bool] = False
 
     def send(self, engine: Engine) -> Awaitable[Completion]:
         """Ask an engine. Raises `EngineFatalError` if it lacks the ability to answer."""

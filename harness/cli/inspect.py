@@ -131,7 +131,7 @@ def plan(options: argparse.Namespace) -> int:
             print(f"later           {figures.episodes * calls:,} calls {what}, without retries")
     for line in figures.tokens_in_words(resolved):
         print(line)
-    print(f"spec digest     {resolved.digest[:16]}")
+    print(f"spec digest     {resolved.digest}")
     for offer in offers("plans").values():
         if any(getattr(options, name, None) for name in offer.value["parameters"]):
             for line in offer.load_function()(options, resolved, figures):

@@ -18,7 +18,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Request
-from harness.api.errors import BudgetSpentError, ContextLengthError, EngineError, EngineFatalError, SetupError
+from harness.api.errors import (
+    BudgetSpentError,
+    ContextLengthError,
+    EngineError,
+    EngineFatalError,
+    RefusedError,
+    SetupError,
+)
 from harness.engines.priority import PriorityGate
 from harness.engines.usage import Usage
 
@@ -188,7 +195,8 @@ class Gate(Wrapper):
         max_concurrency: the most requests in flight; fewer where the engine says that it works on fewer at once
             (`Engine.width`).
         max_error_rate: the share of the last `WINDOW` requests that may fail. A conversation that does not fit the
-            context window is the conversation's fault and counts as answered.
+            context window is the conversation's fault and counts as answered; so does what a program of an agent asks
+            and the engine refuses (`Request.by_program`).
         shared: what the run's gates share; None: it is the only one.
         is_known: whether the engine has answered elsewhere: before the run was resumed, or to fill a cache.
         adapts: whether to find out how many help, where requests may wait out of sight (`Engine.queues_unseen`) and the
@@ -340,7 +348,7 @@ class Gate(Wrapper):
             except EngineError as error:
                 if self.log is not None:
                     self.log.write(self.model, request, messages, error)
-                self._count_failure(error)
+                self._count_failure(error, request.by_program)
                 raise
             self._note(False)
             self.answered += 1
@@ -364,14 +372,15 @@ class Gate(Wrapper):
             self._keys = EngineKeys(self.engine, location=False)
         return self._keys.digest(request)
 
-    def _count_failure(self, error: EngineError) -> None:
+    def _count_failure(self, error: EngineError, by_program: bool) -> None:
         """Count a failure, and give the engine up where it is one too many."""
         if isinstance(error, EngineFatalError):
             self.give_up(str(error))
             return
-        failed = error.is_fault
+        refused = by_program and isinstance(error, RefusedError)
+        failed = error.is_fault and not refused
         self._note(failed)
-        self._unanswered += failed or isinstance(error, ContextLengthError)
+        self._unanswered += failed or refused or isinstance(error, ContextLengthError)
         if not self.answered and self._unanswered >= self.FIRST and not self.lenient and not self.is_known():
             summary = f"the first {self._unanswered} requests to {self.model} all failed, the last with: {error}"
             self.give_up(f"{summary} (max_error_rate 1 would take that as results)")

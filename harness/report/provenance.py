@@ -10,6 +10,7 @@ from harness.storage.files import short_name
 from harness.tables import text
 
 _NAMES: Final = 5  # names of models that a note lists
+_NOT_GROWN: Final = ("prompts_not_grown", "prompts_cut")  # the second in runs of versions up to 0.7
 
 
 def in_one_line(meta: Mapping[str, Any]) -> str:
@@ -28,25 +29,26 @@ def in_one_line(meta: Mapping[str, Any]) -> str:
 
 
 def who_answered(meta: Mapping[str, Any]) -> Iterator[str]:
-    """What servers state of the models that answered, where it is not what was asked for; of prompts they cut; and of
-    replies that other runs have heard (`--reuse`).
+    """What servers state of the models that answered, where it is not what was asked for; that their counts of tokens
+    did not grow with prompts; and which replies other runs have heard (`--reuse`).
 
     Args:
         meta: the content of run.json, with the reports of all its processes.
     """
     reports = [mapping(record, "engines") for record in (*_list(meta, "earlier"), meta)]
     for engine in dict.fromkeys(name for report in reports for name in report):
-        named, runs, cut = Counter[str](), Counter[str](), 0
+        named, runs, stood = Counter[str](), Counter[str](), 0
         for report in (of for one in reports for of in _by_process(mapping(one, engine))):
             named.update(_counts(report, "answered_as"))
             runs.update(_counts(report, "calls_reused"))
-            cut += report["prompts_cut"] if type(report.get("prompts_cut")) is int else 0
+            stood += sum(n for n in map(report.get, _NOT_GROWN) if type(n) is int)
         asked = short_name(text(mapping(mapping(meta, "engine_args"), engine).get("model") or ""))
         if len(named) > 1 or (named and asked and next(iter(named)).partition(" (")[0] != asked):
             listed = ", ".join(f"{name} in {count:,}" for name, count in named.most_common(_NAMES))
             yield f"Asked for {asked or engine}, the server says who answered: {listed} replies{_more(named, 'names')}."
-        if cut:
-            yield f"The server of {asked or engine} cut {cut:,} long prompts: their tokens grew no more."
+        if stood:
+            what = f"The server of {asked or engine} counted no more tokens for {stood:,} prompts that had grown"
+            yield f"{what}: it cut them, or does not count all tokens, and then tokens and costs are too low."
         if runs:
             listed = ", ".join(run for run, _ in runs.most_common(_NAMES))
             listed += _more(runs, "runs")
@@ -104,6 +106,8 @@ def sampling_of(meta: Mapping[str, Any]) -> str:
     """Its `generation_kwargs`, in words."""
     if meta.get("policies_only"):
         return "none: policies play"
+    if meta.get("sampled_by_agents"):
+        return "the agents' own"
     return _settings(meta.get("generation_kwargs"), but={}) or "none"
 
 

@@ -85,7 +85,7 @@ def _toolless(plan: Plan, engine: Engine, playing: _Players) -> Iterator[SpecErr
             )
         elif isinstance(engine, CallsTools):
             what = f"{what}; the engine of {engine.model} offers none: {problem}"
-            yield SpecError(what, place=plan.spec.place(key), hint="Set it, or say reply_via: text.")
+            yield SpecError(what, place=plan.spec.place(key), hint="Mend that, or say reply_via: text.")
         else:
             yield _refusal(plan, f"{what}; the engine of {engine.model} offers none", key, CallsTools)
         return

@@ -87,6 +87,7 @@ def connect(run: Episodes) -> Callable[[], Awaitable[None]]:
 class CallRequest(Request):
     """A call, as any request, that knows whether an engine has it: `is_under_way`; until then it waits at a gate."""
 
+    by_program = True
     is_under_way = False
 
     @property

@@ -126,7 +126,7 @@ def describe(
         "model": plan.model,
         "policies_only": not plan.engines,
         "uses_ground_truth": any(condition.uses_ground_truth for condition in plan.conditions),
-        "generation_kwargs": dict(plan.sampling),
+        **_sampling(plan),
         "structured_output": any(condition.structured_output for condition in plan.conditions),
         "identity": identity(plan, adopted),
         "code": code(plan),
@@ -152,6 +152,14 @@ def describe(
         "cases": dict(cases),
         "planned": planned,
     }
+
+
+def _sampling(plan: Plan) -> dict[str, Any]:
+    """The sampling of requests to the models that play; agents' programs choose that of their own calls."""
+    playing = {group.model or "model" for c in plan.conditions for group in c.groups if group.policy is None}
+    if playing and playing <= plan.inner.keys():
+        return {"generation_kwargs": {}, "sampled_by_agents": True}
+    return {"generation_kwargs": dict(plan.sampling)}
 
 
 def _billing(plan: Plan) -> dict[str, Any]:

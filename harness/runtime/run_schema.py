@@ -37,6 +37,7 @@ class RunRecord(TypedDict, total=False):
     uses_ground_truth: bool
     structured_output: bool
     generation_kwargs: dict[str, Any]
+    sampled_by_agents: bool
     engine_args: dict[str, Any]
     engine_types: dict[str, str]
     inner: _Records

@@ -51,9 +51,11 @@ def call(text, base=None, key=None, **more):
     at = urlsplit(base or os.environ["OPENAI_BASE_URL"])
     connection = http.client.HTTPConnection(at.hostname, at.port)
     model = more.pop("model", None) or os.environ["OPENAI_MODEL"]
-    body = {"model": model, "messages": [{"role": "user", "content": text}]}
+    path = more.pop("path", "/chat/completions")
+    asked = {"prompt": text} if path == "/completions" else {"messages": [{"role": "user", "content": text}]}
+    body = {"model": model, **asked}
     headers = {"Authorization": "Bearer " + (key or os.environ["OPENAI_API_KEY"]), "Content-Type": "application/json"}
-    connection.request("POST", at.path + "/chat/completions", json.dumps({**body, **more}), headers)
+    connection.request("POST", at.path + path, json.dumps({**body, **more}), headers)
     answer = connection.getresponse()
     found = answer.status, json.load(answer)
     connection.close()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field
+from typing import Any
 
 from harness.api import CallsModels, Completion, Engine, Facts, InnerRequest, Request, TurnId, plugin
 from harness.api.inner_calls import InnerDoor
 
 Ask = Callable[..., Awaitable[Completion]]
-"""Asks a text, or `messages`, with `tools`."""
+"""Asks a text, or `messages`, with what else an `InnerRequest` has."""
 Program = Callable[[Ask, Request], Awaitable[str]]
 
 
@@ -44,8 +45,8 @@ class Programs(CallsModels):
         turn = TurnId.of(request.id)
         seat = self.door.seat(turn.episode, turn.agent)
 
-        async def ask(text: str, messages: Sequence[Facts] = (), tools: Sequence[Facts] = ()) -> Completion:
+        async def ask(text: str, messages: Sequence[Facts] = (), **more: Any) -> Completion:
             asked = messages or [{"role": "user", "content": text}]
-            return await seat.complete(InnerRequest("chat", "any", asked, tools=tools))
+            return await seat.complete(InnerRequest("chat", "any", asked, **more))
 
         return Completion(await self.program(ask, request), input_tokens=999, cost=7.0)

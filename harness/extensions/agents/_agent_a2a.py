@@ -226,7 +226,9 @@ class A2AAgent(AgentServer):
 
         return await self._answer(request, self.url, body, read)
 
-    def _refusal(self, replica: Replica, path: str, error: Exception, with_tools: bool = False) -> EngineError | None:
+    def _refusal(
+        self, replica: Replica, path: str, error: Exception, with_tools: bool = False, by_program: bool = False
+    ) -> EngineError | None:
         text, status = self._line(error), getattr(error, "status_code", None) or 0
         if isinstance(error, protocol.A2AError) and not isinstance(error, _PASSING):
             return RefusedError(text)
@@ -235,7 +237,7 @@ class A2AAgent(AgentServer):
             return EngineFatalError(f"{replica.name} redirects to {to}; give that address, if you trust it: {text}")
         if status in (401, 403) and not self.api_key_env:
             return EngineFatalError(f"{replica.name} asks for a key; name its variable: api_key_env=MY_KEY: {text}")
-        return super()._refusal(replica, path, error, with_tools)
+        return super()._refusal(replica, path, error, with_tools, by_program)
 
 
 def _parts(messages: list[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -99,10 +99,12 @@ class AgentServer(OpenAI):
             return SetupError(f"no agent at {replica.name}: {why}", hint="Start it first, and check url=.")
         return None
 
-    def _refusal(self, replica: Replica, path: str, error: Exception, with_tools: bool = False) -> EngineError | None:
+    def _refusal(
+        self, replica: Replica, path: str, error: Exception, with_tools: bool = False, by_program: bool = False
+    ) -> EngineError | None:
         status = getattr(error, "status_code", None)
         if status == UNKNOWN:
             return RefusedError(self._line(error))
         if status == 404:
             return EngineFatalError(f"there is no agent at {replica.name}: {self._line(error)}")
-        return super()._refusal(replica, path, error, with_tools)
+        return super()._refusal(replica, path, error, with_tools, by_program)

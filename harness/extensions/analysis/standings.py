@@ -9,7 +9,7 @@ from typing import Final, Literal
 from harness.config.building import policy_name
 from harness.config.plan import simulated
 from harness.extensions.analysis.published_beside import other_episodes
-from harness.report.provenance import of_run
+from harness.report.provenance import of_run, sampling_of
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, text
 from harness.tables.cost import Prices, Usd, usd_an_episode, usd_cell, usd_digits
 from harness.tables.notes import clusters_in_words
@@ -281,6 +281,8 @@ def _players(runs: Sequence[RunScores]) -> dict[str, Player]:
 
 
 def _sampling(run: RunScores) -> str:
+    if run.run.get("sampled_by_agents"):
+        return sampling_of(run.run)
     settings = run.run.get("generation_kwargs") or {}
     return ", ".join(f"{name}={text(value)}" for name, value in sorted(settings.items())) or "none"
 

@@ -42,7 +42,7 @@ _BODY = Fields(
     IGNORED,
     {
         "mcp_servers": "the harness calls no tools", "container": "the harness runs no programs for a model",
-        "thread": "the harness keeps no conversation: send the whole one",
+        "thread": "conversations are not kept. Send the whole of it",
     },
 )  # fmt: skip
 _MESSAGE = Fields(frozenset({"role", "content"}))
@@ -116,11 +116,10 @@ class MessagesApi:
     def error(self, problem: ProblemError) -> dict[str, Any]:
         """`{"type": "error", "error": {"type", "message"}}`, and `details` in `error` where clients look for them."""
         kind = _KINDS.get(problem.status, "api_error")
-        message = problem.message
+        error: dict[str, Any] = {"type": kind, "message": problem.message}
         if problem.code == "context_length_exceeded":  # what programs look for
-            message = f"prompt is too long: {message}"
-        error: dict[str, Any] = {"type": kind, "message": message}
-        if problem.param == "thread":  # Anthropic's clients then ask again without it
+            error["message"] = f"prompt is too long: {problem.message}"
+        if problem.param == "thread":  # by this word Anthropic's clients go on with whole conversations
             error["details"] = {"error_code": "thread_unsupported_request", "unsupported": []}
         return {"type": "error", "error": error}
 

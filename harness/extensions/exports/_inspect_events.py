@@ -11,7 +11,7 @@ from typing import Any, Final
 from harness.api import Completion
 from harness.transcripts.view_api import RecordedTurn, Transcript
 
-from ._inspect_inner import InnerPrompts, tool_of
+from ._inspect_inner import InnerPrompts, config_of, tool_of
 from .texts import plain
 
 Json = dict[str, Any]
@@ -161,7 +161,8 @@ class Events:
             output = output_of(model, call.completion.text if call.completion else "", call.completion)
             offers = [tool_of(tool) for tool in call.request.tools]
             asked: Json = {"model": model, "role": turn.agent, "input": [], "input_refs": refs, "tools": offers}
-            asked |= {"tool_choice": "auto" if offers else "none", "config": {}, "output": output}
+            asked |= {"tool_choice": "auto" if offers else "none", "output": output}
+            asked["config"] = config_of(call.request.sampling)
             asked |= {"error": call.error} if call.error is not None else {}
             what = {"attempt": call.attempt, "number": call.number, "dropped": call.is_dropped, "api": call.request.api}
             took = call.completion.latency or 0.0 if call.completion else 0.0

@@ -12,6 +12,12 @@ from harness.transcripts.plain import finite
 
 Json = dict[str, Any]
 _ROLES: Final = frozenset({"system", "user", "assistant", "tool"})
+_SAMPLING: Final = {
+    **{name: name for name in ("temperature", "top_p", "top_k", "max_tokens", "frequency_penalty", "presence_penalty")},
+    "seed": "seed",
+    "stop": "stop_seqs",
+}
+"""Words of `generation_kwargs` → Inspect's."""
 
 
 class InnerPrompts:
@@ -44,6 +50,12 @@ class InnerPrompts:
             else:
                 ranges.append([place, place + 1])
         return ranges
+
+
+def config_of(sampling: Mapping[str, Any]) -> Json:
+    """What Inspect knows of a sampling; its stops are a list."""
+    known = {_SAMPLING[name]: value for name, value in sampling.items() if name in _SAMPLING}
+    return known if isinstance(known.get("stop_seqs", []), list) else {**known, "stop_seqs": [known["stop_seqs"]]}
 
 
 def message_of(message: Mapping[str, Any], name: str) -> Json:

@@ -26,6 +26,7 @@ from harness.transcripts.view_api import Finding, Transcript
 
 from ._headline import headline_cell, metrics_of
 from ._inspect_events import Events, Json, added, completed, output_of, timestamp
+from ._inspect_inner import config_of
 from .form import ExportForm
 from .texts import as_json, plain
 
@@ -33,7 +34,6 @@ VERSION: Final = 2
 _MAX_CONDITIONS: Final = 32
 _HEADLINE: Final = "headline"
 _SHORT: Final = 1_000  # characters of an input in the list of samples
-_SAMPLING: Final = {"temperature", "top_p", "top_k", "max_tokens", "frequency_penalty", "presence_penalty", "seed"}
 
 
 def log_name(run: Run) -> str:
@@ -134,7 +134,6 @@ def _specification(run: Run) -> Json:
     about |= {} if (why := run.headline_missing) is None else {"headline_missing": why}
     about |= {"who_answered": who} if (who := [*who_answered(meta)]) else {}
     about |= {} if (enough := ended_early(meta)) is None else {"ended_early": enough}
-    sampling = {key: value for key, value in (meta.get("generation_kwargs") or {}).items() if key in _SAMPLING}
     cases = {score.id.rpartition("/")[0] for score in run.scores}
     return {
         "eval_id": _id(run, "eval"),
@@ -146,7 +145,7 @@ def _specification(run: Run) -> Json:
         "task_args": {},
         "dataset": {"name": run.spec.name, "samples": len(cases)},
         "model": str(meta["model"]),
-        "model_generate_config": sampling,
+        "model_generate_config": config_of(meta.get("generation_kwargs") or {}),
         "model_args": {},
         "config": {"epochs": int(run.spec.get("repeats", 1))},
         "packages": {"mas-eval-harness": str((meta.get("versions") or {}).get("harness", ""))},

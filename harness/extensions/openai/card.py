@@ -102,6 +102,15 @@ class Card:
         """Write the card's file. Raises `StorageError`."""
         write_atomically(path, json.dumps({"card": FORMAT, **asdict(self)}, indent=1, ensure_ascii=False) + "\n")
 
+    def lacks(self, name: str, what: str) -> str | None:
+        """Why a request with `what` does not reach the model, by the attribute `name`; None if it may."""
+        if getattr(self, name) == "dropped":
+            return f"the server leaves {what} out of its prompts"
+        words = self.refused.get(name)
+        return (
+            f"the server takes no {what}{f' ({words})' if words else ''}" if getattr(self, name) == "refused" else None
+        )
+
     @property
     def engine_args(self) -> dict[str, Any]:
         """Fields of the engine `openai` that fit this server."""
@@ -157,22 +166,14 @@ class CardCheck:
         card = self.card
         if isinstance(request, LikelihoodRequest):
             return self._likelihoods(request) or self._window(request)
-        if not request.thread.chat and card.texts == "refused":
-            return self._no("is a text to continue", "texts", "/v1/completions"), "Take a prompt set with chat: true."
-        if request.tools and card.tools in ("refused", "dropped"):
-            return self._no("offers tools", "tools", "tools"), "Say reply_via: text, or take another server."
+        if not request.thread.chat and (why := card.lacks("texts", "/v1/completions")):
+            return f"is a text to continue, and {why}", "Take a prompt set with chat: true."
         if request.constraint and (problem := self._constraint([*request.constraint])) is not None:
             return problem
-        if "temperature" in request.sampling and card.temperature == "refused":
-            what = self._no("has a temperature", "temperature", "temperature")
-            return what, "Leave it out, which is another experiment: --gen_kwargs temperature=null"
+        if "temperature" in request.sampling and (why := card.lacks("temperature", "temperature")):
+            hint = "Leave it out, which is another experiment: --gen_kwargs temperature=null"
+            return f"has a temperature, and {why}", hint
         return self._roles([message["role"] for message in request.thread.messages]) or self._window(request)
-
-    def _no(self, need: str, name: str, what: str) -> str:
-        words = self.card.refused.get(name)
-        if getattr(self.card, name) == "dropped":
-            return f"{need}, and the server leaves {what} out of its prompts"
-        return f"{need}, and the server takes no {what}{f' ({words})' if words else ''}"
 
     def _likelihoods(self, request: LikelihoodRequest) -> tuple[str, str] | None:
         kind = "chats" if request.thread.chat and not self.has_tokenizer and not request.rolling else "texts"
@@ -198,13 +199,12 @@ class CardCheck:
         return what, f"It does by --model_args structured={able[0]}." if able else "Leave structured_output: true out."
 
     def _roles(self, roles: Sequence[str]) -> tuple[str, str] | None:
-        if "system" in roles and self.system == "role" and self.card.system in ("refused", "dropped"):
-            what = self._no("has a system message", "system", "such messages")
-            return what, "Put it before the first message of the user: --model_args system=merge"
+        if "system" in roles and self.system == "role" and (why := self.card.lacks("system", "such messages")):
+            hint = "Put it before the first message of the user: --model_args system=merge"
+            return f"has a system message, and {why}", hint
         in_a_row = any(a == b == "user" for a, b in pairwise(roles))
-        if in_a_row and self.card.roles_in_a_row == "refused":
-            what = self._no("has two messages of the user in a row", "roles_in_a_row", "such messages")
-            return what, "Take another prompt set, or another server."
+        if in_a_row and (why := self.card.lacks("roles_in_a_row", "such messages")):
+            return f"has two messages of the user in a row, and {why}", "Take another prompt set, or another server."
         return None
 
     def _window(self, request: Request) -> tuple[str, str] | None:

@@ -180,6 +180,17 @@ class OpenAI(Batching, CallsTools, ContinuesText, ServerScoring, SendsKey):
         return self._replicas.width
 
     @property
+    def tools_problem(self) -> str | None:
+        """What the card says of tools."""
+        return self._card.lacks("tools", "tools") if self._card else None
+
+    @property
+    def template_renders_tools(self) -> bool | None:
+        """Whether the model's chat template does, by the word of llama.cpp's server; None: not known, or not started.
+        Where it does not, older versions of the server wrote tools into the prompt by themselves."""
+        return next((replica.renders_tools for replica in self._replicas.all), None)
+
+    @property
     def request_check(self) -> CardCheck | None:
         """What the card says of requests."""
         return CardCheck(self._card, self.system, self.structured, bool(self.tokenizer)) if self._card else None
@@ -321,7 +332,7 @@ class OpenAI(Batching, CallsTools, ContinuesText, ServerScoring, SendsKey):
                     continue
                 if self._dialect.learn(error, sent):
                     continue
-                final = self._refusal(replica, path, error, "tools" in body) or unwritable(body)
+                final = self._refusal(replica, path, error, "tools" in body, request.by_program) or unwritable(body)
                 if final is None:
                     final = await self._give_up(replica, error, attempt >= self.max_retries, tried)
                 if final is not None:
@@ -372,18 +383,21 @@ class OpenAI(Batching, CallsTools, ContinuesText, ServerScoring, SendsKey):
 
     # ------------------------------------------------------------------------------ what goes wrong
 
-    def _refusal(self, replica: Replica, path: str, error: Exception, with_tools: bool = False) -> EngineError | None:
+    def _refusal(
+        self, replica: Replica, path: str, error: Exception, with_tools: bool = False, by_program: bool = False
+    ) -> EngineError | None:
         """The error to raise at once; None if another try, or another server, may help."""
         import openai
 
         if isinstance(error, EngineError):  # the answer's reader has the last word
             return error
         text = self._line(error)
+        lacks = RefusedError if by_program else EngineFatalError  # what a spec asks for, it asks for again
         if isinstance(error, openai.APIStatusError):
             status = error.status_code
             kind = refusal(error)
             if with_tools and not self._took_tools and takes_no_tools(error, kind):
-                return EngineFatalError(f"{replica.name} takes no tools for {self.model}: {text}; {REMEDY}")
+                return lacks(f"{replica.name} takes no tools for {self.model}: {text}; {REMEDY}")
             if kind is ContextLengthError and replica.window:
                 text = f"{text}; {replica.name} has {replica.window}"
             if hint := advice(error):
@@ -391,8 +405,8 @@ class OpenAI(Batching, CallsTools, ContinuesText, ServerScoring, SendsKey):
             if kind is not EngineFatalError:
                 return None if kind is None else kind(text)
             if status == 404 and path == TEXT:
-                hint = "texts without chat template, and log-likelihoods, need /v1/completions"
-                return EngineFatalError(f"{replica.name} has no /v1/completions for {self.model}: {text}; {hint}")
+                hint = "texts without chat template, and log-likelihoods, need it; conversations do not"
+                return lacks(f"{replica.name} has no /v1/completions for {self.model}: {text}; {hint}")
             if status == 404:
                 models = f" It lists: {', '.join(replica.listed[:30])}." if replica.listed else ""
                 why = f"no model {self.model!r} at {replica.name}, or base_url is wrong (it ends in /v1)"

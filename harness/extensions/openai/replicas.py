@@ -65,6 +65,7 @@ class Replica:
         in_flight: requests that it has.
         pace: how fast it is asked.
         is_llama: whether it is llama.cpp's server.
+        renders_tools: whether the chat template of its model has tools, if it says so (llama.cpp's server).
         bounds_replies: whether it leaves as many tokens to a reply as the window has, where none are asked for.
     """
 
@@ -81,6 +82,7 @@ class Replica:
         self._id = f"harness-{secrets.token_hex(6)}"
         self._sent, self._answered = count(), deque[tuple[int, float]](maxlen=_REMEMBERED)
         self.is_llama = self.bounds_replies = False
+        self.renders_tools: bool | None = None
         self.pace = Pace()
         self.counts: Counter[str] = Counter()
 
@@ -121,7 +123,8 @@ class Replica:
 
     async def read_slots(self, timeout: float) -> None:
         """Ask llama.cpp's server how many requests it works on at once (slots) and how many tokens each may have; send
-        it no more than these. Other servers are not asked, and one that does not say it is like them."""
+        it no more than these; and whether its model's template has tools. Other servers are not asked, and one that
+        does not say it is like them."""
         import openai
 
         if not self.is_llama:
@@ -134,6 +137,8 @@ class Replica:
         facts = data if isinstance(data, dict) else {}
         slots, settings = facts.get("total_slots"), facts.get("default_generation_settings")
         tokens = settings.get("n_ctx") if isinstance(settings, dict) else None
+        template = facts.get("chat_template_caps")
+        self.renders_tools = template.get("supports_tools") if isinstance(template, dict) else None
         if type(slots) is int and slots > 0:
             self.works_on = slots
             self.slots = asyncio.Semaphore(min(slots, self.most))

@@ -1,4 +1,4 @@
-"""Who answered, and whether prompts arrived whole: by what a server states beside its answers."""
+"""Who answered, and whether prompts were counted whole: by what a server states beside its answers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ class Served:
 
     Attributes:
         names: `model` (and `system_fingerprint`) that the server states → answers.
-        cut: answers to a conversation that had grown while its tokens had not.
+        not_grown: answers to a conversation that had grown while its tokens had not: the server has cut the prompt, or
+            counts some of its tokens only, such as those that no cache held. The counts alone do not say which.
     """
 
     def __init__(self) -> None:
         self.names: Counter[str] = Counter()
-        self.cut = 0
+        self.not_grown = 0
 
     def count(self, data: Any) -> None:
         """Count an answer, by its JSON."""
@@ -39,18 +40,19 @@ class Served:
         self.names[who if who in self.names or len(self.names) < _MOST_NAMES else "others"] += 1
 
     def check_prompt(self, thread: Thread, answer: Completion) -> None:
-        """Note whether the prompt was counted whole: a server that cuts prompts in silence counts what is left."""
+        """Note whether the prompt was counted whole."""
         if answer.input_tokens is None:
             return
         messages, chars, tokens = thread.memo.get("served", (0, 0, 0))
         now = chars + sum(len(one["content"] or "") for one in thread.messages[messages:])
         thread.memo["served"] = (len(thread.messages), now, answer.input_tokens)
         if messages and now >= chars + _GROWTH and answer.input_tokens <= tokens:
-            self.cut += 1
-            if self.cut == 1:
+            self.not_grown += 1
+            if self.not_grown == 1:
                 _log.warning(
                     "the server counts %s tokens for a prompt that was %s characters shorter when it counted %s: it "
-                    "cuts long prompts. Give it a longer context.",
+                    "cuts long prompts in silence, or leaves tokens uncounted, such as cached ones. Give it a longer "
+                    "context; if it had one, the input tokens and costs of this run are too low.",
                     f"{answer.input_tokens:,}", f"{now - chars:,}", f"{tokens:,}",
                 )  # fmt: skip
 
@@ -58,5 +60,5 @@ class Served:
         """What there is to say."""
         return {
             **({"answered_as": dict(self.names.most_common())} if self.names else {}),
-            **({"prompts_cut": self.cut} if self.cut else {}),
+            **({"prompts_not_grown": self.not_grown} if self.not_grown else {}),
         }

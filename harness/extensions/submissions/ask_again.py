@@ -31,6 +31,8 @@ _LEAST_TESTED: Final = 0.5
 """The share of calls above temperature 0 that the test must take for a run to be `asked again`."""
 _LEAST_ANSWERED: Final = 0.5
 """The share of calls asked again, at temperature 0, that must be answered for their texts to say anything."""
+_PROBES: Final = 3
+"""Recorded replies that are tried before a model counts as one that scores none."""
 _SERVER: Final = ("engine", "model", "weights", "structured")
 """Facts that say what draws the replies."""
 _NAMED: Final = 3
@@ -92,16 +94,15 @@ def ask_again(model: Engine, stated: Mapping[str, Any], sample: Sequence[tuple[R
     greedy = [call for call in calls if call.temperature == 0]
     drawn = [call for call in calls if call.temperature > 0]
     with session() as one:
-        answers, rows = one.run(_asked(model, greedy, drawn))
+        asked = one.run(_asked(model, greedy, drawn))
     if greedy:
-        _compare_texts(found, greedy, answers[: len(greedy)])
-    if drawn and isinstance(model, ScoresReplies):
-        same = all(facts.get(name) == stated.get(name) for name in _SERVER)
-        _compare_likelihoods(found, drawn, answers[len(greedy) :], rows, same)
-    elif drawn:
+        _compare_texts(found, greedy, asked.greedy)
+    if asked.no_scores is not None:
         found.enough = False
-        why = f"the engine of {model.model} {ScoresReplies.lack}"
-        found.notes.append(f"{len(drawn)} calls at a temperature above 0 could not be compared: {why}")
+        found.notes.append(f"nothing was asked of {len(drawn)} calls at a temperature above 0: {asked.no_scores}")
+    elif drawn:
+        same = all(facts.get(name) == stated.get(name) for name in _SERVER)
+        _compare_likelihoods(found, drawn, asked.drawn, asked.rows, same)
     found.enough = found.enough and bool(calls)
     return found
 
@@ -110,33 +111,64 @@ Rows = list[list[float]] | None
 """The likelihoods of a reply's tokens; None: it cannot be compared, or the engine has none."""
 
 
-async def _asked(
-    model: Engine, greedy: Sequence[Call], drawn: Sequence[Call]
-) -> tuple[list[Completion | None], list[tuple[Rows, Rows]]]:
-    """(the answers of now, None where the call failed; rows of each drawn call's recorded and new reply)."""
+class _Asked(NamedTuple):
+    """What a model said when it was asked again.
+
+    Attributes:
+        greedy, drawn: the answers of now, None where the call failed, or was not asked since it cannot be compared.
+        rows: of each drawn call's recorded and new reply.
+        no_scores: why no drawn call was asked: the model scores none.
+    """
+
+    greedy: list[Completion | None]
+    drawn: list[Completion | None]
+    rows: list[tuple[Rows, Rows]]
+    no_scores: str | None = None
+
+
+async def _asked(model: Engine, greedy: Sequence[Call], drawn: Sequence[Call]) -> _Asked:
     gate = Gate(model, _WIDTH, 1.0)
     await gate.start()
     try:
-        answers = await _all(gate, [call.request for call in (*greedy, *drawn)])
-        if not isinstance(model, ScoresReplies):
-            return answers, []
+        texts = await _all(gate, [call.request for call in greedy])
+        recorded = [_scoring(*call) for call in drawn]
+        if (why := await _no_scores(gate, [one for one in recorded if one is not None])) is not None:
+            return _Asked(texts, [], [], why)
+        comparable = zip(drawn, recorded, strict=True)
+        answers = await _all(gate, [call.request if old is not None else None for call, old in comparable])
         # Recorded and new replies in turn, so that both meet the same batches.
-        requests: list[Request | None] = []
-        for call, answer in zip(drawn, answers[len(greedy) :], strict=True):
-            requests += [_scoring(call.request, call.answer), _scoring(call.request, answer)]
-        scored = iter(await _all(gate, [request for request in requests if request is not None]))
+        both = zip(drawn, recorded, answers, strict=True)
+        scored = await _all(gate, [one for call, old, new in both for one in (old, _scoring(call.request, new))])
     finally:
         await gate.close()
-    rows = [_rows(next(scored)) if request is not None else None for request in requests]
-    return answers, list(zip(rows[::2], rows[1::2], strict=True))
+    rows = [*map(_rows, scored)]
+    return _Asked(texts, answers, list(zip(rows[::2], rows[1::2], strict=True)))
 
 
-async def _all(gate: Gate, requests: Sequence[Request]) -> list[Completion | None]:
-    results = await asyncio.gather(*map(gate.complete, requests), return_exceptions=True)
+async def _no_scores(gate: Gate, recorded: Sequence[Request]) -> str | None:
+    """Why the model scores none of these replies, by the first few; None if it scores one, or there is none."""
+    if recorded and not isinstance(gate.engine, ScoresReplies):
+        return f"the engine of {gate.model} {ScoresReplies.lack}"
+    why = None
+    for request in recorded[:_PROBES]:
+        try:
+            await gate.complete(request)
+        except EngineError as error:
+            why = f"{gate.model} scores no replies: {error}"
+        else:
+            return None
+    return why
+
+
+async def _all(gate: Gate, requests: Sequence[Request | None]) -> list[Completion | None]:
+    """The answer to each request; None where there is none."""
+    asked = [request for request in requests if request is not None]
+    results = await asyncio.gather(*map(gate.complete, asked), return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException) and not isinstance(result, EngineError):
             raise result
-    return [None if isinstance(result, BaseException) else result for result in results]
+    answers = iter([None if isinstance(result, BaseException) else result for result in results])
+    return [None if request is None else next(answers) for request in requests]
 
 
 def _scoring(request: Request, answer: Completion | None) -> Request | None:

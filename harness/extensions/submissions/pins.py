@@ -34,13 +34,12 @@ def read_pins(path: Path) -> dict[str, str]:
 
 
 def unpinned(meta: Mapping[str, Any], pins: Mapping[str, str], path: Path) -> str | None:
-    """Why a run, by its run.json, is none of a pinned spec; None if it is one."""
+    """Why a run, by its run.json, is none of a pinned spec, and the line that would pin it; None if it is one."""
     name, digest = str(meta.get("spec")), str(meta.get("spec_digest"))
-    if name not in pins:
-        return f"{path} does not pin the spec {name!r:.80}. {near(name, pins)}"
-    if pins[name] != digest:
-        return f"{path} pins {name} at {pins[name]}, and the run has {digest:.64}"
-    return None
+    if pins.get(name) == digest:
+        return None
+    why = f"pins {name} at {pins[name]}." if name in pins else f"does not pin the spec {name!r:.80}. {near(name, pins)}"
+    return f"{path} {why} To take its runs, {path.name} says: {name:.80}: {digest:.64}"
 
 
 def pin(names: list[str], project: Project) -> dict[str, str]:
@@ -52,7 +51,7 @@ def pin(names: list[str], project: Project) -> dict[str, str]:
 def write_pins(pins: Mapping[str, str], path: Path) -> None:
     """Write a file of pins. Raises `DataError`."""
     head = "# A spec's name: the digest that a run of it has. `harness verify --pins` takes runs of these alone, and\n"
-    head += "# names the digest of any other.\n"
+    head += "# names the line for any other; `harness plan` has the digest without a run.\n"
     try:
         path.write_text(head + yamls.dump(dict(pins)), "utf-8")
     except OSError as error:

@@ -190,7 +190,7 @@ class Tiny(Engine, CallsTools, ContinuesText, ScoresReplies):
 
         Raises:
             ContextLengthError, RefusedError, RequestError: as for `Engine`.
-            EngineFatalError: the server has ended.
+            EngineFatalError: the server has ended, or leaves out the tools that are offered.
         """
         return await self._asked(request)
 
@@ -201,12 +201,20 @@ class Tiny(Engine, CallsTools, ContinuesText, ScoresReplies):
     async def _asked(self, request: Request) -> Completion:
         if self._client is None or self._server is None:
             raise EngineFatalError("the engine is not started, or closed")
+        if request.tools and (why := self.tools_problem) is not None:
+            raise EngineFatalError(f"{self.model} calls no tools: {why}. Say reply_via: text")
         try:
             return await request.send(self._client)
         except EngineFatalError as error:
             if (status := self._server.poll()) is None:
                 raise
             raise EngineFatalError(f"llama.cpp's server has ended (exit status {status}){self._said()}") from error
+
+    @property
+    def tools_problem(self) -> str | None:
+        """Of the model that comes with it known at once, of another file once the server has loaded it."""
+        renders = self.file is not None and (self._client is None or self._client.template_renders_tools is not False)
+        return None if renders else "its chat template has no tools, and the server would leave them out"
 
     def constraint_problem(self, constraint: Mapping[str, Any]) -> str | None:
         return OpenAI(model=self.model, structured="llama.cpp").constraint_problem(constraint)

@@ -21,9 +21,11 @@ from harness.engines.usage import billed_inner
 from harness.evaluation.rescore import rescored
 from harness.evaluation.stages import execute
 from harness.report import render
+from harness.report.provenance import in_one_line
 from harness.runtime.options import Options
 from harness.runtime.runner import BudgetReachedError
 from harness.tables.cost import Price, Usd, usd_of
+from tests.helpers.commands import invoke
 from tests.helpers.programs import Ask, Programs, said
 
 PRICED = "prices={small: {input: 1000, output: 10000}}"
@@ -79,6 +81,25 @@ def test_what_a_program_asks_is_billed_at_its_models_price_and_its_claims_are_no
     cost = table(run, "Cost")
     assert cost["usd"] == pytest.approx(3 * (30 * 1000 + 6 * 10000) / 1e6)
     assert cost["usd_episode"] == pytest.approx(0.09) and cost["inner_calls"] == 9 and cost["replies"] == 3
+
+
+def test_sampling_that_programs_choose_is_not_said_to_be_the_specs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No request had that of the spec: no line above tables and no board states it."""
+    asked: list[dict[str, Any]] = []
+
+    def small(request: Request) -> Completion:
+        asked.append(dict(request.sampling))
+        return said(request)
+
+    sampling = "generation_kwargs={temperature: 0.75, max_tokens: 8}"
+    run = played(tmp_path / "run", thrice, small, sampling)
+    assert asked and all("temperature" not in one for one in asked)
+    assert run.meta["generation_kwargs"] == {} and "generation_kwargs: (the agents' own)" in in_one_line(run.meta)
+    for words in (["report"], ["leaderboard"], ["leaderboard", "--format", "json"]):
+        code, out, _ = invoke(capsys, words[0], str(tmp_path / "run"), *words[1:])
+        assert code == 0 and "temperature" not in out and "0.75" not in out, out
 
 
 def test_a_run_without_inner_calls_has_none_of_these_columns(tmp_path: Path) -> None:

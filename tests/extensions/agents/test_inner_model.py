@@ -1,6 +1,7 @@
 """Agents whose own model is one of the run's: how programs, functions, classes and servers find it, what is recorded,
 and what they may do wrong."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from harness.api.errors import SetupError
 from harness.extensions.agents.agent import Agent
 from harness.runtime.runner import RunStoppedError
+from tests.helpers.fake_openai import FakeOpenAI, Fault, status
 from tests.helpers.inner_agents import MODULE, Place
 
 
@@ -81,6 +83,58 @@ say(error=str(status) + " " + answer["error"]["message"])
     assert kinds["S0"]["error_kind"] == "context_length" and "400" in kinds["S0"]["error"]
 
 
+TOOLS = [{"type": "function", "function": {"name": "wait", "parameters": {"type": "object", "properties": {}}}}]
+
+
+@pytest.mark.parametrize(
+    ("odd", "refusal"),
+    [
+        pytest.param({"path": "/completions"}, status(404, "This is a chat model"), id="text"),
+        pytest.param({"tools": TOOLS}, status(400, "fake does not support tools"), id="tools"),
+        pytest.param({"top_k": 9}, status(400, "unknown parameter: top_k"), id="sampling"),
+    ],
+)
+def test_what_a_server_does_not_take_of_a_program_ends_no_run(
+    place: Place, odd: dict[str, Any], refusal: Fault
+) -> None:
+    """The program chose to ask so, and not the spec: it hears it, and all others go on."""
+    seen = str(place.folder / "seen")
+    command = place.program(
+        f"""
+ask("say a")
+if question["agent"] == "S0":
+    for _ in range(3): status, answer = call("say b", **{odd!r})
+    note({seen!r}, status, answer["error"]["code"])
+say(text="a")
+"""
+    )
+    refused = {"prompt", "tools", "top_k"}
+    with FakeOpenAI(lambda body: "a", faults=lambda body: refusal if refused & body.keys() else None) as server:
+        inner = {"use": "openai", "model": "fake", "base_url": server.url, "api_key_env": ""}
+        place.play({"command": command, "inner": inner}, rounds=2, max_error_rate=0.02)
+    assert [move["a"] for move in place.lines("move")] == ["a"] * 4
+    assert [*place.notes("seen")] == [[400, "refused_by_engine"]] * 2
+
+
+def test_tools_that_the_model_would_not_see_are_refused(place: Place) -> None:
+    """Its card says that the server takes them and leaves them out of the prompt."""
+    seen = str(place.folder / "seen")
+    command = place.program(
+        f"""
+status, answer = call("say b", tools={TOOLS!r}, tool_choice="required")
+note({seen!r}, status, answer["error"]["message"])
+say(text=ask("say a"))
+"""
+    )
+    with FakeOpenAI(lambda body: "a") as server:
+        card = {"card": 1, "server": server.url, "model": "fake", "at": "2026-11-30T00:00:00+00:00", "tools": "dropped"}
+        (place.folder / "card.json").write_text(json.dumps({**card, "harness": "0.7.0", "requests": 23}))
+        inner = {"use": "openai", "model": "fake", "base_url": server.url, "card": str(place.folder / "card.json")}
+        place.play({"command": command, "inner": {**inner, "api_key_env": ""}})
+        assert len(server.bodies) == 2 and not any("tools" in body for body in server.bodies)
+    assert [*place.notes("seen")] == [[400, "fake calls no tools: the server leaves tools out of its prompts"]] * 2
+
+
 def test_a_program_that_dies_between_request_and_answer_loses_no_answer(place: Place) -> None:
     """It is started again for its next turn, and the answer is on the record."""
     command = place.program(
@@ -123,8 +177,8 @@ say(text="a")
     )
     place.play({"command": command}, rounds=2)
     assert [move["a"] for move in place.lines("move")] == ["a"] * 4
-    for who, status, code in place.notes("seen") if (place.folder / "seen").exists() else ():
-        assert who == "child" and (status, code) in ((409, "no_turn"), (410, "seat_closed"))
+    for who, answered, code in place.notes("seen") if (place.folder / "seen").exists() else ():
+        assert who == "child" and (answered, code) in ((409, "no_turn"), (410, "seat_closed"))
     assert sum(move["inner"].get("calls", 0) for move in place.lines("move")) == len(place.lines("inner"))
 
 

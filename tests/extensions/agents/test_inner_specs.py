@@ -48,6 +48,7 @@ def test_a_model_that_plays_answers_an_agent_too(place: Place) -> None:
     assert place.asked.count("say a") == len(place.lines("inner")) == 4 and len(place.asked) > 4
     assert {line["model"] for line in place.lines("inner")} == {"small"}
     assert set(run.meta["model"].split(" + ")) >= {"parrot"} and "(parrot)" in run.meta["model"]
+    assert run.meta["generation_kwargs"] == {"temperature": 1.0, "max_tokens": 8}, "that of the model that plays"
 
     agents["plain"] = {"model": "third", "count": 1}
     turns = harness.evaluate(
@@ -67,7 +68,7 @@ def test_the_model_of_the_command_line_stands_behind_an_agent_of_the_spec(place:
         allow_code_execution=True,
     )  # fmt: skip
     assert set(run.meta["engine_args"]) == {"me", "model"} and len(place.asked) == 8
-    assert run.meta["model"] == f"{Path(sys.executable).name} (parrot)"
+    assert run.meta["model"] == f"{Path(sys.executable).name} (parrot)" and run.meta["generation_kwargs"] == {}
     assert {score.labels["model"] for score in run.scores} == {run.meta["model"]}
     with pytest.raises(SpecError, match="inner: model: no model was given"):
         harness.evaluate(body, project=place.project, output_path=place.folder / "none")

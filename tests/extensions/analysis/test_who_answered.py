@@ -1,4 +1,4 @@
-"""Another model than was asked for, or prompts that a server cut: said wherever numbers of the run stand."""
+"""Another model than was asked for, or prompts that a server may have cut: said wherever numbers of the run stand."""
 
 import json
 from pathlib import Path
@@ -15,14 +15,17 @@ from harness.report.provenance import who_answered
 from tests.helpers.commands import invoke
 
 NAMED = "Asked for asked-for, the server says who answered: llama (fp_1) in 5, qwen in 1 replies."
-CUT = "The server of asked-for cut 3 long prompts: their tokens grew no more."
+STOOD = (
+    "The server of {} counted no more tokens for 3 prompts that had grown: it cut them, or does not count all tokens, "
+    "and then tokens and costs are too low."
+)
 
 
 class Other(Mock):
-    """A server that states other names, and cuts prompts."""
+    """A server that states other names, and counts no more tokens for prompts that have grown."""
 
     def report(self) -> Facts:
-        return {"answered_as": {"llama (fp_1)": 5, "qwen": 1}, "prompts_cut": 3}
+        return {"answered_as": {"llama (fp_1)": 5, "qwen": 1}, "prompts_not_grown": 3}
 
 
 @pytest.fixture(scope="module")
@@ -44,31 +47,35 @@ def test_tables_boards_and_reports_say_it(
         code, out, _ = invoke(capsys, words[0], str(runs[name].folder), *words[1:])
         text = " ".join(out.split())
         assert code == 0 and ("the server says who answered" in text) == times
-        assert ("cut 3 long prompts" in text) == times
+        assert ("for 3 prompts that had grown" in text) == times
 
 
 def test_a_comparison_says_of_which_side(runs: dict[str, harness.Run], capsys: pytest.CaptureFixture[str]) -> None:
     folders = [str(runs[name].folder) for name in ("plain", "other")]
     code, out, _ = invoke(capsys, "compare", *folders, "--format", "json")
     notes = json.loads(out)[1]["notes"]
-    assert code == 0 and [note for note in notes if "asked-for" in note] == [f"B: {NAMED}", f"B: {CUT}"]
+    assert code == 0 and [note for note in notes if "asked-for" in note] == [
+        f"B: {NAMED}",
+        f"B: {STOOD.format('asked-for')}",
+    ]
 
 
 def test_the_viewer_and_exports_have_it(runs: dict[str, harness.Run], tmp_path: Path) -> None:
     other = runs["other"]
     tables = json.loads((other.folder / "tables.json").read_text())["tables"]
     assert tables and all(NAMED in table["notes"] for table in tables), "what the viewer shows"
-    assert _specification(other)["metadata"]["who_answered"] == [NAMED, CUT]
+    assert _specification(other)["metadata"]["who_answered"] == [NAMED, STOOD.format("asked-for")]
     write_results(other, tmp_path)
     [written] = tmp_path.glob("*/results_*.json")
     [config] = json.loads(written.read_text())["configs"].values()
-    assert config["metadata"]["who_answered"] == [NAMED, CUT]
+    assert config["metadata"]["who_answered"] == [NAMED, STOOD.format("asked-for")]
 
 
-def test_the_workers_of_a_cluster_count_together() -> None:
-    reports = {f"worker {i}": {"answered_as": {"llama": 2, "qwen": 1}, "prompts_cut": 1} for i in range(3)}
+@pytest.mark.parametrize("key", ["prompts_not_grown", pytest.param("prompts_cut", id="of version 0.7")])
+def test_the_workers_of_a_cluster_count_together(key: str) -> None:
+    reports = {f"worker {i}": {"answered_as": {"llama": 2, "qwen": 1}, key: 1} for i in range(3)}
     meta = {"engines": {"model": reports}, "engine_args": {"model": {"model": "llama"}}}
     assert [*who_answered(meta)] == [
         "Asked for llama, the server says who answered: llama in 6, qwen in 3 replies.",
-        "The server of llama cut 3 long prompts: their tokens grew no more.",
+        STOOD.format("llama"),
     ]

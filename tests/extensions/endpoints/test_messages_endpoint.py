@@ -118,6 +118,30 @@ def test_messages_stream() -> None:
     serve(work, CALLED)
 
 
+async def look(place: str) -> str:
+    """Look at a place."""
+    return f"seen {place}"
+
+
+def test_the_tool_runner_of_the_client_goes_on_without_threads() -> None:
+    """It asks for a thread first, and takes from the refusal that it is to send whole conversations."""
+    call = {"id": "a1", "name": "look", "arguments": '{"place": "x"}'}
+
+    async def work(place: Place) -> None:
+        runner = place.anthropic.beta.messages.tool_runner(
+            model="tiny",
+            max_tokens=50,
+            tools=[anthropic.beta_async_tool(look)],
+            messages=[{"role": "user", "content": "hello"}],
+        )
+        last = await runner.until_done()
+        assert [block.text for block in last.content] == ["done"]
+        assert [message["role"] for message in place.ask.messages] == ["user", "assistant", "tool"]
+        assert place.ask.messages[-1]["content"] == "seen x"
+
+    serve(work, replace(CALLED, tool_calls=[call]), Completion("done", finish_reason="stop"))
+
+
 def test_the_client_that_is_not_asynchronous() -> None:
     def ask(url: str, key: str) -> tuple[str, str]:
         with anthropic.Anthropic(base_url=url, api_key=key) as client:

@@ -271,7 +271,8 @@ def test_inner_calls_are_events_of_their_own(tmp_path: Path) -> None:
 
     async def program(ask: Ask, request: Request) -> str:
         first = [{"role": "system", "content": "be brief"}, {"role": "odd", "content": "\ud800<b>"}]
-        await ask("", messages=first, tools=[{"name": "look", "description": "", "parameters": {}}])
+        tools = [{"name": "look", "description": "", "parameters": {}}]
+        await ask("", messages=first, tools=tools, sampling={"temperature": 0.25, "max_tokens": 9, "stop": ["END"]})
         more = [{"role": "assistant", "content": "", "tool_calls": [{"name": "look", "arguments": "{"}]}]
         await ask("", messages=[*first, *more, {"role": "tool", "content": "seen"}])
         with pytest.raises(RequestError):
@@ -279,7 +280,7 @@ def test_inner_calls_are_events_of_their_own(tmp_path: Path) -> None:
         return "a"
 
     plan = resolve.plan(
-        spec.load("toy", TOY, ["matrix.agents=[2]"], limit=1), TOY,
+        spec.load("toy", TOY, ["matrix.agents=[2]", "generation_kwargs={temperature: 0.75}"], limit=1), TOY,
         Programs(program=program, inner=Mock(model="small", function=said_so)),
     )  # fmt: skip
     log = Log(execute(plan, Options(output_path=tmp_path / "r", max_error_rate=1.0)), tmp_path / "logs")
@@ -293,4 +294,10 @@ def test_inner_calls_are_events_of_their_own(tmp_path: Path) -> None:
     assert [message.role for message in one.input] == ["system", "user"] and one.tools[0].name == "look"
     assert [message.role for message in two.input] == ["system", "user", "assistant", "tool"]
     assert two.output.completion == "so" and failed.error == "busy"
+    assert one.config.model_dump(exclude_none=True) == {"temperature": 0.25, "max_tokens": 9, "stop_seqs": ["END"]}
+    assert (
+        two.config.model_dump(exclude_none=True)
+        == log.header.eval.model_generate_config.model_dump(exclude_none=True)
+        == {}
+    ), "the temperature of the spec was in no request"
     assert sample.model_usage["small"].total_tokens == 24 * turns and "program" not in sample.model_usage

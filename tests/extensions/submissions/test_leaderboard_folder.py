@@ -249,6 +249,12 @@ def test_a_run_of_another_spec_is_claimed_and_not_kept(
     words = ("verify", str(submission), "--pins", str(tmp_path / "pins.yaml"), "--output", str(kept))
     code, out, _ = invoke(capsys, *words)
     assert code == 1 and "run.zip: claimed" in out and message in out and not kept.exists()
+    # What the comment in pins.yaml promises: the line that takes it. `plan` has it without a run.
+    right = submission.with_name("pins.yaml").read_text().strip()
+    [line] = [line for line in out.splitlines() if message in line]
+    assert line.endswith(f"To take its runs, pins.yaml says: {right}")
+    _, plan, _ = invoke(capsys, "plan", "--spec", "toy")
+    assert f"spec digest     {right.removeprefix('toy: ')}\n" in plan
 
 
 @pytest.mark.parametrize("text", ["", "[]", "board: short", "board: {}", "1: x", "board: [", "\ud800"])

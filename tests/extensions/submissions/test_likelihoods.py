@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import harness
 from harness.api import Completion, Engine, Request
-from harness.api.errors import RequestError
+from harness.api.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError, RequestError
 from harness.config.project import find
 from harness.engines.reply_likelihoods import TOP, ReplyLikelihoodRequest, ScoresReplies
 from harness.extensions.submissions.check import ASKED_AGAIN, CLAIMED, CONSISTENT, Verification, verify
@@ -167,12 +167,51 @@ def test_what_cannot_be_compared_is_counted(tmp_path: Path) -> None:
     assert "120 of 120 replies cannot be compared: they were drawn with penalties or other weights" in bent.remarks
 
 
-def test_an_engine_without_likelihoods_says_so(tmp_path: Path) -> None:
+class Chatty(Toy):
+    """A server that scores some of the replies that it is asked to score."""
+
+    def __init__(self, scored: Callable[[int], bool], error: type[EngineError]) -> None:
+        super().__init__(seed=1)
+        self._scored, self._error, self.completed, self.scored = scored, error, 0, 0
+
+    async def complete(self, request: Request) -> Completion:
+        self.completed += 1
+        return await super().complete(request)
+
+    async def score_reply(self, request: ReplyLikelihoodRequest) -> Completion:
+        self.scored += 1
+        if self._scored(self.scored):
+            return await super().score_reply(request)
+        raise self._error("this server has the chat alone")
+
+
+@pytest.mark.parametrize("error", [EngineFatalError, RefusedError])
+def test_a_server_that_scores_nothing_is_asked_nothing(tmp_path: Path, error: type[EngineError]) -> None:
+    model = Chatty(lambda number: False, error)
+    verdict = asked(played(tmp_path / "run", Toy()), model)
+    assert (verdict.level, model.completed) == (CONSISTENT, 0) and model.scored <= 3
+    assert verdict.remarks[-1] == (
+        "nothing was asked of 120 calls at a temperature above 0: toy scores no replies: this server has the chat alone"
+    )
+
+
+def test_a_server_that_fails_to_score_one_reply_is_asked_the_others(tmp_path: Path) -> None:
+    verdict = asked(played(tmp_path / "run", Toy()), Chatty(lambda number: number > 1, ContextLengthError))
+    assert (verdict.level, verdict.differences) == (ASKED_AGAIN, [])
+
+
+def test_an_engine_without_likelihoods_is_asked_nothing_and_says_so(tmp_path: Path) -> None:
     from harness.engines.mock import Mock
 
-    verdict = asked(played(tmp_path / "run", Toy()), Mock(model="toy"))
+    def refuse(request: Request) -> str:
+        raise AssertionError("nothing is learned from its answer")
+
+    verdict = asked(played(tmp_path / "run", Toy()), Mock(model="toy", function=refuse))
     assert verdict.level == CONSISTENT
-    assert any("gives no likelihoods of a reply's tokens" in line for line in verdict.remarks)
+    assert verdict.remarks[-1] == (
+        "nothing was asked of 120 calls at a temperature above 0: the engine of toy gives no likelihoods of a "
+        "reply's tokens"
+    )
 
 
 # ------------------------------------------------------------------------------------ the test itself

@@ -92,7 +92,7 @@ def test_a_spec_with_tools_is_refused(
     command = ["eval", "--spec", "tiny", "--limit", "1", "--model", "openai", "--model_args", arguments]
     command += ["--set", "matrix.condition=[chain]", "--output_path", str(tmp_path / "run")]
     code, _, err = invoke(capsys, *command, "--set", "reply_via=tool_calls", "--set", "structured_output=false")
-    assert code == 2 and "offers tools, and the server leaves tools out of its prompts" in err
+    assert code == 2 and "offers none: the server leaves tools out of its prompts" in err
     assert invoke(capsys, *command)[0] == 0
     record = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))
     assert record["engine_args"]["model"]["card"]["tools"] == "dropped"

@@ -52,10 +52,16 @@ def play(folder: Path, model: Path, *options: str, **environment: str) -> subpro
 def test_a_file_of_ones_own_is_played_and_its_digest_recorded(tmp_path: Path, model: Path) -> None:
     done = play(tmp_path, model, "--set", "matrix.terms=[2]")
     assert done.returncode == 0, done.stderr
-    assert "Small" in done.stdout and "4 turns, 100 % answered, 100 % read" in done.stderr
+    assert "Small" in done.stdout and "4 turns, 100 % parsed" in done.stderr
     run = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))
     assert run["engine_args"]["model"]["weights"] == hashlib.sha256(b"GGUF").hexdigest()
     assert run["engines"]["model"]["requests"] == 4
+
+
+def test_tools_that_the_template_of_a_file_leaves_out_end_the_run(tmp_path: Path, model: Path) -> None:
+    done = play(tmp_path, model, "--set", "reply_via=tool_calls")
+    assert done.returncode != 0 and "Traceback" not in done.stderr
+    assert "Small calls no tools: its chat template has" in done.stderr and "Say reply_via: text" in done.stderr
 
 
 def test_a_run_whose_server_was_killed_says_so_and_goes_on_with_the_same_command(tmp_path: Path, model: Path) -> None:
@@ -64,7 +70,7 @@ def test_a_run_whose_server_was_killed_says_so_and_goes_on_with_the_same_command
     assert "llama.cpp's server has ended (exit status -9)" in done.stderr
     again = play(tmp_path, model)
     assert again.returncode == 0, again.stderr
-    assert "12 turns, 100 % answered" in again.stderr
+    assert "12 turns, 100 % parsed" in again.stderr
 
 
 def test_a_file_that_is_no_model_is_refused_with_the_servers_words(tmp_path: Path, model: Path) -> None:

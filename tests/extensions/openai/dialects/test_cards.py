@@ -117,7 +117,7 @@ SUMS = {
 TOLD: dict[str, tuple[Any, dict[str, Any], str, str]] = {
     "gemma_template": ("toy", {}, "has a system message, and the server takes no such messages", "'system': 'merge'"),
     "stream_always": ("toy", {}, "leaves such messages out of its prompts", "'system': 'merge'"),
-    "vllm_without_tools": ("silo_quick", {}, "offers tools, and the server takes no .*400: .*auto", "reply_via: text"),
+    "vllm_without_tools": ("silo_quick", {}, "offers none: the server takes no tools .*400: .*auto", "reply_via: text"),
     "openai_reasoning": ("toy", {}, "has a temperature, and the server takes no temp", "--gen_kwargs temperature=null"),
     "openai": (SCORED, {}, "the server gives none of texts .HTTP 404: Not Found", "such as vLLM's"),
     "vllm": (LONG, {}, "has about [0-9,]+ tokens, and the server's window has 2,048", "longer context"),

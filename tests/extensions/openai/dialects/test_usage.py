@@ -1,4 +1,4 @@
-"""Tokens as they are billed, and prompts that a server cuts."""
+"""Tokens as they are billed, and counts of prompts that do not grow with them."""
 
 from __future__ import annotations
 
@@ -72,19 +72,27 @@ def test_cached_input_is_counted_apart(tmp_path: Path, cached: dict[str, Any]) -
     assert sum(turn["input_tokens"] for turn in turns) == 21 * asked
 
 
-@pytest.mark.parametrize("most", [40, None])
-def test_a_server_that_cuts_prompts_in_silence_is_noticed(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, most: int | None
+COUNTS: dict[str, Any] = {
+    "all": lambda tokens: sum(tokens),
+    "what is left after a cut": lambda tokens: min(sum(tokens), 40),
+    "what no cache held": lambda tokens: tokens[-1],
+    "always the same": lambda tokens: 100,
+}
+
+
+@pytest.mark.parametrize("counted", COUNTS)
+def test_a_count_that_does_not_grow_is_reported_with_both_its_causes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, counted: str
 ) -> None:
     """Ollama answers 200 to a part of a prompt and counts that: github.com/ollama/ollama/issues/17889,
-    github.com/esengine/DeepSeek-Reasonix/pull/10245."""
+    github.com/esengine/DeepSeek-Reasonix/pull/10245. Others cut nothing and count a part."""
 
     def answer(body: Body) -> Body:
-        tokens = sum(len(message["content"]) // 4 for message in body["messages"])
-        tokens = tokens if most is None else min(tokens, most)
+        tokens = COUNTS[counted]([len(message["content"]) // 4 for message in body["messages"]])
         return chat(by_seed(body) + " " * 300, {"prompt_tokens": tokens, "completion_tokens": 1})
 
     with FakeOpenAI(answer) as server, caplog.at_level(logging.WARNING):
         done = play(tmp_path / "run", server, overrides=("protocol.rounds=4",))
-    assert report(done).get("prompts_cut", 0) > 0 if most else "prompts_cut" not in report(done)
-    assert ("cuts long prompts" in caplog.text) == (most is not None)
+    stands = counted != "all"
+    assert (report(done).get("prompts_not_grown", 0) > 0) == stands
+    assert ("cuts long prompts in silence, or leaves tokens uncounted" in caplog.text) == stands

@@ -34,7 +34,7 @@ class Server:
                 if self.path == "/v1/models":
                     self._send({"data": [{"id": name, "owned_by": "llamacpp"}]})
                 else:
-                    slots = {"total_slots": parameters.n_parallel}
+                    slots = {"total_slots": parameters.n_parallel, "chat_template_caps": {"supports_tools": False}}
                     self._send({**slots, "default_generation_settings": {"n_ctx": parameters.n_ctx}})
 
             def do_POST(self) -> None:
