@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import weakref
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +16,7 @@ from harness.api.errors import DataError, Place, SpecError, near, raise_all
 from harness.config import resolve
 from harness.config.building import Reference
 from harness.config.permissions import check_execution
-from harness.config.plan import case_digest, prepare, survey
+from harness.config.plan import Plan, case_digest, prepare, survey
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse
 from harness.engines.gate import Gate
@@ -30,7 +31,7 @@ from .holdout import Evaluation, refuse_overlap
 from .league import League, opponent_of, result
 from .learner import Generate, Learner, NoEngine, PendingTurn
 from .rewards import RewardRule
-from .rollout import EnvTask, Rollout, RolloutRun
+from .rollout import EnvTask, Epoch, Rollout, RolloutRun
 from .seating import seated
 
 __all__ = ["EnvTask", "TrainingEnv"]
@@ -60,7 +61,6 @@ class TrainingEnv:
     Attributes:
         tasks: all that can be played.
         plan: the spec, as objects.
-        draws: numbers for `draw`, each new.
 
     Raises:
         UserError: for every mistake in the spec or the arguments, with its place; for a case of `holdout`, with which.
@@ -102,7 +102,7 @@ class TrainingEnv:
         for engine in self._frozen.values():
             engine.check()
         self.engines: dict[str, Gate] = {}
-        self.draws = itertools.count()
+        self._begun: Counter[tuple[str, int]] = Counter()  # how often (task, sample) was
         self._starting = asyncio.Lock()
         self._session = Session()
         weakref.finalize(self, self._session.close)  # where nobody closes it, as after an exception
@@ -136,20 +136,19 @@ class TrainingEnv:
             opponent.check()
         self.league.add(opponent_of(self.plan, name, opponent, Place(f"the opponent {name!r}")))
 
-    def seats(self, task: EnvTask, met: Mapping[str, str]) -> dict[str, Seat]:
-        """Agent → who sits there. `met`: group → name of its opponent."""
-        seated = seats(self.plan, task.condition, task.case, task.repeat)
+    def seats(self, plan: Plan, task: EnvTask, met: Mapping[str, str]) -> dict[str, Seat]:
+        """Agent → who sits there. `plan`: with the seed of the epoch; `met`: group → name of its opponent."""
+        seated = seats(plan, task.condition, task.case, task.repeat)
         if self.league is None or not met:
             return seated
         pool = self.league.pool
         return {a: pool[met[s.group.name]].seat(s) if s.group.name in met else s for a, s in seated.items()}
 
-    def meet(self, task: EnvTask, draw: int | None) -> dict[str, str]:
-        """Group → name of the opponent that is drawn for it. `draw`: as of `rollout`."""
+    def meet(self, task: EnvTask, epoch: Epoch) -> dict[str, str]:
+        """Group → name of the opponent that is drawn for it."""
         if self.league is None:
             return {}
-        number = next(self.draws) if draw is None else draw
-        return dict.fromkeys(sorted(self._seating.pooled), self.league.meet(task.id, number))
+        return dict.fromkeys(sorted(self._seating.pooled), self.league.meet(task.id, epoch))
 
     def record(self, rollout: Rollout) -> None:
         """Rate the opponents by a rollout."""
@@ -195,8 +194,10 @@ class TrainingEnv:
         return found
 
     @staticmethod
-    def id_of(task: EnvTask, sample: int) -> str:
-        """The id of an episode of a group."""
+    def id_of(task: EnvTask, sample: int, epoch: Epoch = 0) -> str:
+        """The id of an episode: `task`, `task#sample`, or after the first epoch `task#sample@epoch`."""
+        if epoch != 0:
+            return f"{task.id}#{sample}@{epoch}"
         return f"{task.id}#{sample}" if sample else task.id
 
     # ------------------------------------------------------------------ whole episodes
@@ -209,7 +210,7 @@ class TrainingEnv:
         *,
         timeout: float | None = None,
         decode: Callable[[Sequence[int]], str] | None = None,
-        draw: int | None = None,
+        epoch: Epoch | None = None,
     ) -> Rollout:
         """Play one episode.
 
@@ -218,35 +219,38 @@ class TrainingEnv:
             generate: writes the replies: `generate(messages, tools, sampling, seat)`, a function or a coroutine
                 function that returns a text or a `harness.api.Completion`, or None if there is none; or an engine that
                 is started.
-            sample: which of a group of episodes it is. All of them have the same chance of the environment, of
-                policies and of other engines; the seeds of the learning agents differ.
+            sample: which of a group of episodes it is. In one epoch all of them have the same chance of the
+                environment, of policies and of other engines; the seeds of the learning agents differ.
             timeout: seconds that one reply may take. A plain function then runs in a thread.
             decode: token ids → text, to check that the trainer's token ids are its text.
-            draw: which draw of opponents from the pool: the samples of a group give the same one. None: a new one.
+            epoch: which pass over the tasks it belongs to. Each has another chance of everything: the environment,
+                opponents, references of rewards, the learning agents' seeds. 0 has that of `harness eval`; the same
+                epoch again has the same chance. None: how often this sample of the task was begun before (without
+                an epoch that was given).
 
         Raises:
             DataError: the task is one of another environment.
             TrainerError: the trainer returned something that is no reply.
             EngineFatalError: an engine that plays other agents died.
         """
-        task = self._own(task)
-        met = self.meet(task, draw)
-        rollout = await self._play(task, generate, sample, met, timeout, decode)
+        [job] = self.jobs([(task, sample)], epoch=epoch)
+        rollout = await self._play(*job, generate, timeout, decode)
         self.record(rollout)
         return rollout
 
     async def _play(
         self,
         task: EnvTask,
-        generate: Generate | Engine,
         sample: int,
-        met: Mapping[str, str],
+        epoch: Epoch,
+        generate: Generate | Engine,
         timeout: float | None,
         decode: Callable[[Sequence[int]], str] | None,
     ) -> Rollout:
+        met = self.meet(task, epoch)
         await self.start_engines()
-        learner = Learner(generate, self.id_of(task, sample), self.learners(task), timeout, decode)
-        return await RolloutRun(self, task, sample, learner, met).play()
+        learner = Learner(generate, self.id_of(task, sample, epoch), self.learners(task), timeout, decode)
+        return await RolloutRun(self, task, sample, epoch, learner, met).play()
 
     def rollouts(
         self,
@@ -257,21 +261,19 @@ class TrainingEnv:
         concurrency: int = 64,
         timeout: float | None = None,
         decode: Callable[[Sequence[int]], str] | None = None,
-        draw: int | None = None,
+        epoch: Epoch | None = None,
     ) -> list[Rollout]:
         """Play tasks (default: all), each `group_size` times with the same chance of the environment.
 
-        Returns the rollouts in the order of tasks, the samples of each one after another. A pair (task, sample) among
-        the tasks is that sample alone. All samples of a task meet the same opponents. `concurrency`: how many episodes
-        are open at once; the rest is as in `rollout`.
+        Returns the rollouts in the order of tasks, the samples of each one after another. `concurrency`: how many
+        episodes are open at once; `tasks`, `group_size`, `epoch`: as in `jobs`; the rest is as in `rollout`.
         """
-        draw = next(self.draws) if draw is None else draw
-        jobs = [(task, sample, self.meet(task, draw)) for task, sample in self._jobs(tasks, group_size)]
+        jobs = self.jobs(tasks, group_size, epoch)
         gate = asyncio.Semaphore(concurrency)
 
-        async def one(task: EnvTask, sample: int, met: Mapping[str, str]) -> Rollout:
+        async def one(task: EnvTask, sample: int, epoch: Epoch) -> Rollout:
             async with gate:
-                return await self._play(task, generate, sample, met, timeout, decode)
+                return await self._play(task, sample, epoch, generate, timeout, decode)
 
         async def play_all() -> list[Rollout]:
             await self.start_engines()
@@ -295,16 +297,17 @@ class TrainingEnv:
         *,
         concurrency: int = 64,
         decode: Callable[[Sequence[int]], str] | None = None,
+        epoch: Epoch | None = None,
     ) -> list[Rollout]:
         """The same for trainers that write many replies at once: `generate` gets all turns that are pending in all open
         episodes, and returns a reply for each."""
-        left, draw = iter(self._jobs(tasks, group_size)), next(self.draws)
+        left = iter(self.jobs(tasks, group_size, epoch))
         every: list[SteppedRollout] = []
         is_open: list[SteppedRollout] = []
         try:
             while True:
-                for task, sample in itertools.islice(left, concurrency - len(is_open)):
-                    every.append(self.start(task, sample, decode=decode, draw=draw))
+                for job in itertools.islice(left, concurrency - len(is_open)):
+                    every.append(SteppedRollout(self, *job, decode))
                     is_open.append(every[-1])
                 if not is_open:
                     return [game.rollout for game in every]
@@ -323,14 +326,39 @@ class TrainingEnv:
             for game in is_open:
                 game.close()
 
-    def _jobs(
-        self, tasks: Iterable[EnvTask | tuple[EnvTask, int]] | None, group_size: int
-    ) -> list[tuple[EnvTask, int]]:
-        jobs: list[tuple[EnvTask, int]] = []
+    def jobs(
+        self,
+        tasks: Iterable[EnvTask | tuple[EnvTask, int]] | None = None,
+        group_size: int = 1,
+        epoch: Epoch | None = None,
+    ) -> list[tuple[EnvTask, int, Epoch]]:
+        """The episodes (task, sample, epoch) of one call, in the order of tasks.
+
+        Args:
+            tasks: what to play; None: all. A pair (task, sample) is that sample alone.
+            group_size: how many samples of each task.
+            epoch: of all of them, as in `rollout`. None: how often a task's samples were begun before, the same for
+                all of its samples; a sample that the call names again is of the next epoch.
+
+        Raises `DataError` for a task of another environment.
+        """
+        samples: list[tuple[EnvTask, int]] = []
         for one in self.tasks if tasks is None else tasks:
-            task, samples = (one[0], [one[1]]) if isinstance(one, tuple) else (one, range(group_size))
-            jobs += [(self._own(task), sample) for sample in samples]
-        return jobs
+            task, own = (one[0], [one[1]]) if isinstance(one, tuple) else (one, range(group_size))
+            samples += [(self._own(task), sample) for sample in own]
+        if epoch is not None:
+            return [(task, sample, epoch) for task, sample in samples]
+        first: Counter[str] = Counter()
+        for task, sample in samples:
+            first[task.id] = max(first[task.id], self._begun[task.id, sample])
+        named: Counter[tuple[str, int]] = Counter()
+        found: list[tuple[EnvTask, int, Epoch]] = []
+        for task, sample in samples:
+            key, number = (task.id, sample), first[task.id] + named[task.id, sample]
+            named[key] += 1
+            self._begun[key] = number + 1
+            found.append((task, sample, number))
+        return found
 
     def start(
         self,
@@ -338,10 +366,11 @@ class TrainingEnv:
         sample: int = 0,
         *,
         decode: Callable[[Sequence[int]], str] | None = None,
-        draw: int | None = None,
+        epoch: Epoch | None = None,
     ) -> SteppedRollout:
         """Begin an episode that is answered step by step. The arguments are those of `rollout`."""
-        return SteppedRollout(self, self._own(task), sample, decode, draw)
+        [job] = self.jobs([(task, sample)], epoch=epoch)
+        return SteppedRollout(self, *job, decode)
 
     # ------------------------------------------------------------------ engines of other agents
 

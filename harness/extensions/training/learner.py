@@ -36,7 +36,8 @@ class PendingTurn:
 
     Attributes:
         agent, group: whose turn it is, and its group under `agents:`.
-        episode: id of the episode, with "#sample" after the first of a group.
+        episode: id of the episode, as of its rollout: the task's, with "#sample" after the first of a group, and with
+            "#sample@epoch" after the first epoch.
         turn: the turn's name: the template of its prompt.
         index: which of the agent's turns it is, from 0.
         attempt: 0; 1, 2, … where an unreadable reply is asked for again.

@@ -13,6 +13,7 @@ from harness.api.errors import DataError, SetupError
 
 from .environment import TrainingEnv
 from .game import SteppedRollout
+from .rollout import Epoch
 
 try:
     from fastapi import FastAPI
@@ -50,8 +51,9 @@ class EpisodeState(State):
 class OpenEnvEnvironment(Environment[ReplyAction, TurnObservation, EpisodeState]):
     """One learning agent's side of a spec's episodes.
 
-    `reset(seed=…)` draws a task, `reset(task=id)` names one. The reward comes with the last observation: that of the
-    agent and of its turns. Raises `DataError` where several agents learn.
+    `reset(seed=…)` draws a task and all chance of the episode; without a seed both are drawn anew each time.
+    `reset(task=id)` names the task, `reset(epoch=0)` asks for the chance of `harness eval`. The reward comes with the
+    last observation: that of the agent and of its turns. Raises `DataError` where several agents learn.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
@@ -60,20 +62,26 @@ class OpenEnvEnvironment(Environment[ReplyAction, TurnObservation, EpisodeState]
         super().__init__()
         self.env = TrainingEnv(spec, **options)
         self.env.single_learner()
-        self.rng = random.Random(0)
+        self.rng = random.Random()
         self.game: SteppedRollout | None = None
         self._state = EpisodeState()
 
     def reset(
-        self, seed: int | None = None, episode_id: str | None = None, task: str | None = None, **more: Any
+        self,
+        seed: int | None = None,
+        episode_id: str | None = None,
+        task: str | None = None,
+        epoch: Epoch | None = None,
+        **more: Any,
     ) -> TurnObservation:
         """Begin an episode."""
         if seed is not None:
             self.rng = random.Random(seed)
-        chosen = self.rng.choice(self.env.tasks) if task is None else self.env.task(task)
+        drawn, chance = self.rng.choice(self.env.tasks), self.rng.getrandbits(32)
+        chosen = drawn if task is None else self.env.task(task)
         if self.game is not None:
             self.game.close()
-        self.game = self.env.start(chosen)
+        self.game = self.env.start(chosen, epoch=chance if epoch is None else epoch)
         self._state = EpisodeState(episode_id=episode_id or chosen.id, task=chosen.id)
         return self._shown()
 

@@ -59,7 +59,7 @@ class _Episodes:
         # PettingZoo wants the same object each time, and one for each agent: each has a chance of its own.
         self.action_spaces = {agent: self.action_space() for agent in self.agents}
         self.observation_spaces = {agent: self.observation_space() for agent in self.agents}
-        self.rng = random.Random(0)
+        self.rng = random.Random()
         self.game: SteppedRollout | None = None
         self.answers: dict[str, Any] = {}
         self.seen: dict[str, str] = {}
@@ -84,10 +84,11 @@ class _Episodes:
         if seed is not None:
             self.rng = random.Random(seed)
         task: EnvTask = self.rng.choice(self.env.tasks)
-        if isinstance(name := (options or {}).get("task"), str):
+        given = {"epoch": self.rng.getrandbits(32), **(options or {})}
+        if isinstance(name := given.get("task"), str):
             task = self.env.task(name)
         self.answers, self.seen = {}, {}
-        self.game = self.env.start(task)
+        self.game = self.env.start(task, epoch=given["epoch"])
         self.look()
         return list(self.env.learners(task))
 
@@ -174,8 +175,10 @@ class _Episodes:
 class HarnessParallelEnv(ParallelEnv[str, dict[str, Any], Any]):
     """A spec as a parallel environment of PettingZoo; `parallel_env` makes it.
 
-    `reset(seed=…)` draws a task, `reset(options={"task": id})` names one. Agents without a turn have an `action_mask`
-    of zeros, and what they do is ignored. The reward comes at the end; an episode that failed is truncated.
+    `reset(seed=…)` draws a task and all chance of the episode; without a seed both are drawn anew each time.
+    `options={"task": id}` names the task, `{"epoch": 0}` asks for the chance of `harness eval`. Agents without a turn
+    have an `action_mask` of zeros, and what they do is ignored. The reward comes at the end; an episode that failed is
+    truncated.
     """
 
     def __init__(self, env: TrainingEnv, actions: Actions, max_actions: int, max_chars: int) -> None:

@@ -12,7 +12,6 @@ agent that learns; all others are policies or engines of the spec.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -133,14 +132,16 @@ class SpecEnv(vf.Env[SpecEnvConfig]):
         for name, program in config.agent_harnesses().items():
             if not isinstance(program, SeatConfig):
                 raise ValueError(f"{name}.harness.id is {program.id!r}: the program of a seat is that of its package")
-        self._samples = itertools.count()
 
     async def run(self, task: vf.Task, agents: vf.Agents) -> None:
-        """Play one episode, and pay its traces."""
+        """Play one episode, and pay its traces.
+
+        Nothing says which episodes are a group there: each has a chance of its own, by how often its task was played.
+        """
         taskset: SpecTaskset = self.taskset
         played = taskset.find(task.data)
         async with Seats(agents, self.names, task) as seats:
-            rollout = await taskset.games.rollout(played, seats.generate, next(self._samples))
+            rollout = await taskset.games.rollout(played, seats.generate)
             if rollout.error is not None:
                 raise seats.failure or vf.EnvError(rollout.error)
             if rollout.rewards is None:

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from harness.api.errors import DataError
+from harness.extensions.training import TrainingEnv
 from harness.extensions.training.pettingzoo_env import Actions, aec_env, parallel_env
 
 with warnings.catch_warnings():  # its examples are made in a way that it deprecates
     warnings.simplefilter("ignore")
+    from pettingzoo import AECEnv
     from pettingzoo.test import api_test, parallel_api_test
 
 SPECS: dict[str, tuple[Actions, dict[str, Any]]] = {
@@ -51,6 +53,46 @@ def test_the_reward_is_that_of_the_episode_and_a_seed_plays_the_same_again() -> 
     assert seen[0] == seen[1]
     with pytest.raises(DataError, match="there is no task"):
         env.reset(options={"task": "none"})
+    env.close()
+
+
+DUEL: dict[str, Any] = {
+    "name": "duel",
+    "task": {"use": "openspiel", "game": "repeated_game(stage_game=matrix_rps(),num_repetitions=30)"},
+    "protocol": {"use": "steps", "max_timesteps": 60},
+    "prompts": "games/standard",
+    "agents": {"default": "model", "rival": {"policy": "random", "agents": ["Player-1"]}},
+    "metrics": ["score"],
+}
+"""Against an opponent that draws."""
+
+
+@pytest.mark.parametrize("make", [parallel_env, aec_env])
+def test_a_seed_draws_the_chance_of_the_episode_too(make: Any) -> None:
+    env = make(DUEL)
+    own = TrainingEnv(DUEL)
+    task = own.tasks[0].id
+
+    def rival(**asked: Any) -> tuple[Any, ...]:
+        env.reset(**asked)
+        rollout = None
+        while rollout is None:
+            if isinstance(env, AECEnv):
+                env.step(0)
+                infos = env.infos
+            else:
+                *_, infos = env.step(dict.fromkeys(env.agents, 0))
+            rollout = next(iter(infos.values())).get("rollout")
+        return tuple(move.action for move in rollout.episode.moves() if move.agent == "Player-1")
+
+    named = {"task": task}
+    assert rival(seed=1, options=named) == rival(seed=1, options=named)
+    assert len({rival(seed=seed, options=named) for seed in range(4)}) == 4
+    assert len({rival(options=named) for _ in range(4)}) == 4  # without a seed another each time
+    [first] = own.rollouts(lambda *given: given[3].reply.options[0], own.tasks[:1])
+    own.close()
+    expected = tuple(move.action for move in first.episode.moves() if move.agent == "Player-1")
+    assert rival(options={**named, "epoch": 0}) == expected
     env.close()
 
 

@@ -86,7 +86,7 @@ def test_an_episode_is_that_of_eval_move_by_move(name: str, tmp_path: Path) -> N
     run = harness.evaluate(spec, Mock(function=by_engine), limit=limit, output_path=tmp_path / "run")
     with TrainingEnv(spec, limit=limit) as env:
         rollouts = env.rollouts(by_trainer)
-        lockstep = env.batched(lambda turns: [by_trainer((), (), {}, turn) for turn in turns], env.tasks[:3])
+        lockstep = env.batched(lambda turns: [by_trainer((), (), {}, turn) for turn in turns], env.tasks[:3], epoch=0)
     assert {one.task.id: facts(one.episode.batches) for one in rollouts} == dict(recorded(run))
     assert [facts(one.episode.batches) for one in lockstep] == [facts(one.episode.batches) for one in rollouts[:3]]
     own = {score.id: score.numbers for score in run.scores}

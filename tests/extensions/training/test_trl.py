@@ -77,6 +77,7 @@ def test_several_agents_learn_by_rollout_func(tmp_path: Path, monkeypatch: pytes
         trainer.train()
     assert trainer.state.global_step == 5
     assert len(played) >= 10 and all(one.error is None for one in played)
+    assert {one.epoch for one in played} == {*range(5)}  # one a step
     for conversation in played[0].conversations:
         [sample] = conversation.samples()
         last = conversation.replies[-1].completion
@@ -129,6 +130,11 @@ def test_one_agent_learns_by_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         while shown != "The episode is over.":
             shown = game.act("Cooperate")
         assert game.get_reward() == 0.5  # 5 of 10 points a round
+        several_at_once = [factory() for _ in range(2)]  # TRL makes some once, and resets all of them for each batch
+        for _ in range(2):
+            for one in several_at_once:
+                one.reset(task=env.tasks[0].id)
+        assert [one._game._run.epoch for one in several_at_once] == [1, 1]
         unpaid = {**TIT_FOR_TAT, "rewards": {"length": {"use": "tokens", "weight": -0.01}}}  # texts have none
         with TrainingEnv(unpaid) as other:
             failed = environment_factory(other)()
