@@ -37,6 +37,8 @@ from .seating import seated
 __all__ = ["EnvTask", "TrainingEnv"]
 
 T = TypeVar("T")
+Named = EnvTask | str
+"""A task, or its id."""
 
 
 class TrainingEnv:
@@ -47,8 +49,7 @@ class TrainingEnv:
 
     Args:
         spec: a spec's file or name, its content as a mapping, or a loaded `Spec`.
-        learn: names of the groups under `agents:` whose agents the trainer's model plays; None: those of the
-            spec's `learn:`, else all that the model under test would play.
+        learn: the group under `agents:` whose agents the trainer's model plays, or several; None: those of the spec's `learn:`, else all that the model under test would play.
         opponents: group → the policy (as in YAML) or the engine that plays it, for groups that the model under test
             would play and that do not learn; or {"pool": […], "by": …}, as `opponents:` of a spec. By default that of
             the spec, else its `baseline`.
@@ -70,7 +71,7 @@ class TrainingEnv:
         self,
         spec: str | Path | Mapping[str, Any] | Spec,
         *,
-        learn: Iterable[str] | None = None,
+        learn: str | Iterable[str] | None = None,
         opponents: Mapping[str, Any] | None = None,
         overrides: Iterable[str] = (),
         limit: int | None = None,
@@ -184,9 +185,11 @@ class TrainingEnv:
             raise DataError(f"there is no task {name!r}", hint=near(name, self._tasks))
         return found
 
-    def _own(self, task: EnvTask) -> EnvTask:
-        """The task of this environment that a trainer names by one. Raises `DataError` for a task of another one,
-        which no `holdout` was compared with."""
+    def _own(self, task: Named) -> EnvTask:
+        """The task of this environment that a trainer names by one, or by its id. Raises `DataError` for a task of
+        another one, which no `holdout` was compared with."""
+        if isinstance(task, str):
+            return self.task(task)
         found = self.task(task.id)
         if found is not task and case_digest(found.case) != case_digest(task.case):
             hint = "Play the tasks of env.tasks."
@@ -204,7 +207,7 @@ class TrainingEnv:
 
     async def rollout(
         self,
-        task: EnvTask,
+        task: Named,
         generate: Generate | Engine,
         sample: int = 0,
         *,
@@ -215,7 +218,7 @@ class TrainingEnv:
         """Play one episode.
 
         Args:
-            task: what to play.
+            task: what to play, or its id.
             generate: writes the replies: `generate(messages, tools, sampling, seat)`, a function or a coroutine
                 function that returns a text or a `harness.api.Completion`, or None if there is none; or an engine that
                 is started.
@@ -255,7 +258,7 @@ class TrainingEnv:
     def rollouts(
         self,
         generate: Generate | Engine,
-        tasks: Iterable[EnvTask | tuple[EnvTask, int]] | None = None,
+        tasks: Iterable[Named | tuple[Named, int]] | None = None,
         group_size: int = 1,
         *,
         concurrency: int = 64,
@@ -292,7 +295,7 @@ class TrainingEnv:
     def batched(
         self,
         generate: Callable[[list[PendingTurn]], Sequence[str | Completion | None]],
-        tasks: Iterable[EnvTask | tuple[EnvTask, int]] | None = None,
+        tasks: Iterable[Named | tuple[Named, int]] | None = None,
         group_size: int = 1,
         *,
         concurrency: int = 64,
@@ -328,14 +331,14 @@ class TrainingEnv:
 
     def jobs(
         self,
-        tasks: Iterable[EnvTask | tuple[EnvTask, int]] | None = None,
+        tasks: Iterable[Named | tuple[Named, int]] | None = None,
         group_size: int = 1,
         epoch: Epoch | None = None,
     ) -> list[tuple[EnvTask, int, Epoch]]:
         """The episodes (task, sample, epoch) of one call, in the order of tasks.
 
         Args:
-            tasks: what to play; None: all. A pair (task, sample) is that sample alone.
+            tasks: what to play, or their ids; None: all. A pair (task, sample) is that sample alone.
             group_size: how many samples of each task.
             epoch: of all of them, as in `rollout`. None: how often a task's samples were begun before, the same for
                 all of its samples; a sample that the call names again is of the next epoch.
@@ -362,7 +365,7 @@ class TrainingEnv:
 
     def start(
         self,
-        task: EnvTask,
+        task: Named,
         sample: int = 0,
         *,
         decode: Callable[[Sequence[int]], str] | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from .rollout import Rollout
 
@@ -44,10 +44,12 @@ def advantages(rollouts: Iterable[Rollout], baseline: Baseline = "shared", *, sc
     Args:
         rollouts: of any tasks, in any order.
         baseline: `shared`: one mean over all seats of a group's rollouts; `group`: one for each group under `agents:`;
-            `agent`: one for each seat.
+            `agent`: one for each seat. Raises `ValueError` for another name.
         scale: whether to divide by the group's standard deviation (GRPO: Shao et al. 2024). Without it, questions of
             all difficulties weigh the same (Dr. GRPO: Liu et al. 2025).
     """
+    if baseline not in get_args(Baseline):
+        raise ValueError(f"there is no baseline {baseline!r}: it is one of {', '.join(get_args(Baseline))}")
     played = list(rollouts)
     found: list[dict[str, float]] = [{} for _ in played]
     members: dict[tuple[str, ...], list[tuple[int, str, float]]] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from harness.api.errors import DataError, SetupError
 
@@ -54,6 +54,8 @@ class _Episodes:
     """
 
     def __init__(self, env: TrainingEnv, actions: Actions, max_actions: int, max_chars: int) -> None:
+        if actions not in get_args(Actions):
+            raise ValueError(f"there are no actions {actions!r}: they are one of {', '.join(get_args(Actions))}")
         self.env, self.actions, self.max_actions, self.max_chars = env, actions, max_actions, max_chars
         self.agents = list(dict.fromkeys(agent for task in env.tasks for agent in env.learners(task)))
         # PettingZoo wants the same object each time, and one for each agent: each has a chance of its own.

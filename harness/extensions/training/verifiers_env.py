@@ -156,7 +156,7 @@ class SpecEnv(vf.Env[SpecEnvConfig]):
 def environment(
     spec: str | Path | Mapping[str, Any],
     *,
-    learn: Iterable[str] | None = None,
+    learn: str | Iterable[str] | None = None,
     opponents: Mapping[str, Reference | Engine] | None = None,
     beside: str | Path | None = None,
     **more: Any,
@@ -165,7 +165,7 @@ def environment(
 
     Args:
         spec, opponents: as of `TrainingEnv`.
-        learn: names of the groups under `agents:` that are agents of `verifiers`; None: all that the model under test
+        learn: the group under `agents:` that is an agent of `verifiers`, or several; None: all that the model under test
             would play, for which the spec is read now.
         beside: a file of the package; names are looked up in the folder `project` beside it, if there is one, else in
             what ships and what is installed.
@@ -180,7 +180,7 @@ def environment(
     if learn is None:
         with TrainingEnv(**arguments, limit=1) as games:
             learn = games.learn
-    names = agent_names(learn)
+    names = agent_names([learn] if isinstance(learn, str) else learn)
     arguments["learn"] = sorted(names)
     seat = vf.AgentConfig(runtime=vf.SubprocessConfig())  # no process runs in it
     fields: dict[str, Any] = dict.fromkeys(names.values(), (vf.AgentConfig, seat))

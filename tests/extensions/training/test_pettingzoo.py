@@ -110,6 +110,11 @@ def test_turns_without_a_few_legal_actions_are_refused(spec: str, options: dict[
     env.close()
 
 
+def test_actions_that_there_are_not_are_refused() -> None:
+    with pytest.raises(ValueError, match="no actions 'option': they are one of options, text"):
+        parallel_env("repeated_dilemmas", limit=1, actions="option")  # type: ignore[arg-type]
+
+
 def test_an_action_that_is_not_legal_is_refused() -> None:
     env = parallel_env("repeated_dilemmas", limit=1)
     env.reset(seed=1)

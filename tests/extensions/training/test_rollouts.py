@@ -15,7 +15,7 @@ import pytest
 
 import harness
 from harness.api import Completion, Move, Reply, Request
-from harness.api.errors import SpecError
+from harness.api.errors import DataError, SpecError
 from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.extensions.training import PendingTurn, Rollout, TrainerError, TrainingEnv
@@ -264,6 +264,8 @@ def test_groups_that_do_not_learn_are_played_by_others() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
+        ({"learn": []}, "learn: nobody learns\n.*default"),
+        ({"learn": "defualt"}, "there is no group 'defualt' under agents:"),
         ({"learn": ["defualt"]}, "there is no group 'defualt' under agents:"),
         ({"opponents": {"default": "random"}}, "opponents: 'default': it learns"),
         ({"opponents": {"rest": "random"}}, "opponents: 'rest': the model under test plays no such group"),
@@ -272,6 +274,22 @@ def test_groups_that_do_not_learn_are_played_by_others() -> None:
 def test_seats_that_are_not_there_are_refused(given: dict[str, Any], says: str) -> None:
     with pytest.raises(SpecError, match=says):
         consensus(**given)
+
+
+def test_a_group_that_learns_may_stand_alone() -> None:
+    with consensus(learn="default") as env:
+        assert env.learn == {"default"}
+
+
+def test_a_task_may_be_named_by_its_id() -> None:
+    with consensus() as env:
+        name = env.tasks[0].id
+        rollouts = [*env.rollouts(by_trainer, [name, (name, 1)], epoch=0), asyncio.run(env.rollout(name, by_trainer))]
+        assert all(one.task is env.tasks[0] for one in rollouts)
+        with env.start(name) as game:
+            assert game.pending
+        with pytest.raises(DataError, match="there is no task 'none'"):
+            env.rollouts(by_trainer, ["none"])
 
 
 def test_calls_that_hang_keep_no_other_call_waiting() -> None:
