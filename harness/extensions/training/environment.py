@@ -178,6 +178,14 @@ class TrainingEnv:
                 )
                 raise DataError(message, hint=hint)
 
+    def check_texts(self) -> None:
+        """Raise `SpecError` where `rewards:` count tokens, for trainers whose replies are texts."""
+        for part, entry in (self.plan.spec.get("rewards") or {}).items():
+            if (entry if isinstance(entry, str) else entry["use"]) == "tokens":
+                message = f"rewards: {part}: replies are texts here, of which nobody counts tokens"
+                hint = "Leave this part out, or play with env.rollouts, whose replies may have token ids."
+                raise SpecError(message, place=self.plan.spec.place("rewards", part), hint=hint)
+
     def task(self, name: str) -> EnvTask:
         """The task with this id. Raises `DataError`."""
         found = self._tasks.get(name)

@@ -39,7 +39,7 @@ class TurnObservation(Observation):
     turn: str = Field(default="", description="the name of the turn")
     legal: list[Any] | None = Field(default=None, description="all legal actions, where they are few")
     metrics: dict[str, float | None] = Field(default_factory=dict, description="of the episode, at its end")
-    error: str | None = Field(default=None, description="why the episode failed, at its end")
+    error: str | None = Field(default=None, description="why the episode pays nothing, at its end")
 
 
 class EpisodeState(State):
@@ -62,6 +62,7 @@ class OpenEnvEnvironment(Environment[ReplyAction, TurnObservation, EpisodeState]
         super().__init__()
         self.env = TrainingEnv(spec, **options)
         self.env.single_learner()
+        self.env.check_texts()
         self.rng = random.Random()
         self.game: SteppedRollout | None = None
         self._state = EpisodeState()
@@ -123,7 +124,9 @@ class OpenEnvEnvironment(Environment[ReplyAction, TurnObservation, EpisodeState]
         rollout = self.game.rollout
         [agent] = self.env.learners(rollout.task)
         numbers = {name: rollout.score.number(name) for name in rollout.score.numbers}
-        return TurnObservation(done=True, reward=rollout.paid(agent), metrics=numbers, error=rollout.error)
+        return TurnObservation(
+            done=True, reward=rollout.paid(agent), metrics=numbers, error=rollout.error or rollout.unpaid
+        )
 
 
 def create_app(spec: Any, max_sessions: int = 16, **options: Any) -> FastAPI:

@@ -57,6 +57,7 @@ class _Episodes:
         if actions not in get_args(Actions):
             raise ValueError(f"there are no actions {actions!r}: they are one of {', '.join(get_args(Actions))}")
         self.env, self.actions, self.max_actions, self.max_chars = env, actions, max_actions, max_chars
+        env.check_texts()
         self.agents = list(dict.fromkeys(agent for task in env.tasks for agent in env.learners(task)))
         # PettingZoo wants the same object each time, and one for each agent: each has a chance of its own.
         self.action_spaces = {agent: self.action_space() for agent in self.agents}
@@ -151,22 +152,22 @@ class _Episodes:
 
     def info(self, agent: str) -> dict[str, Any]:
         """`pending`: whether the agent has a turn; then `messages`, the conversation, and `legal`, the actions' names.
-        At the end `rollout`."""
+        At the end `rollout`, and `error`: why it pays nothing, or None."""
         turn, rollout = self.pending.get(agent), self.rollout
         known: dict[str, Any] = {"pending": turn is not None}
         if turn is not None:
             known |= {"messages": list(turn.messages), "legal": list(turn.reply.options or ())}
-        return known | ({} if rollout is None else {"rollout": rollout})
+        return known | ({} if rollout is None else {"rollout": rollout, "error": rollout.error or rollout.unpaid})
 
     def rewards(self, agents: Sequence[str]) -> dict[str, float]:
-        """What the episode has paid, turns included; 0 where it failed."""
+        """What the episode has paid, turns included; 0 where it pays nothing."""
         rollout = self.rollout
         return {agent: float((rollout.paid(agent) if rollout is not None else None) or 0.0) for agent in agents}
 
     @property
     def failed(self) -> bool:
-        """Whether the episode is over without a result."""
-        return self.rollout is not None and self.rollout.error is not None
+        """Whether the episode is over and pays nothing: it failed, or lacks a number."""
+        return self.rollout is not None and self.rollout.rewards is None
 
     def close(self) -> None:
         """End the present episode."""
@@ -179,8 +180,8 @@ class HarnessParallelEnv(ParallelEnv[str, dict[str, Any], Any]):
 
     `reset(seed=…)` draws a task and all chance of the episode; without a seed both are drawn anew each time.
     `options={"task": id}` names the task, `{"epoch": 0}` asks for the chance of `harness eval`. Agents without a turn
-    have an `action_mask` of zeros, and what they do is ignored. The reward comes at the end; an episode that failed is
-    truncated.
+    have an `action_mask` of zeros, and what they do is ignored. The reward comes at the end; an episode that failed,
+    or lacks a number, is truncated, and `error` in its infos says why.
     """
 
     def __init__(self, env: TrainingEnv, actions: Actions, max_actions: int, max_chars: int) -> None:

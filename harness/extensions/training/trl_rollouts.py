@@ -147,8 +147,10 @@ class TurnTools:
 
 
 def environment_factory(env: TrainingEnv) -> Callable[[], TurnTools]:
-    """An `environment_factory` for a spec in which one agent learns. Raises `DataError` if there are more."""
+    """An `environment_factory` for a spec in which one agent learns. Raises `DataError` if there are more,
+    `SpecError` where rewards count tokens."""
     env.single_learner()
+    env.check_texts()
     return lambda: TurnTools(env)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from harness.api.errors import DataError
-from harness.extensions.training import TrainingEnv
+from harness.api.errors import DataError, SpecError
+from harness.extensions.training import NoRewardError, TrainingEnv
 from harness.extensions.training.pettingzoo_env import Actions, aec_env, parallel_env
 
 with warnings.catch_warnings():  # its examples are made in a way that it deprecates
@@ -108,6 +108,30 @@ def test_turns_without_a_few_legal_actions_are_refused(spec: str, options: dict[
     with pytest.raises(DataError, match=says):
         env.reset(seed=1)
     env.close()
+
+
+class Unpaid:
+    """Has no number of any episode."""
+
+    async def pay(self, played: Any) -> Any:
+        raise NoRewardError("the game came to no end")
+
+
+def test_an_episode_that_pays_nothing_is_truncated_and_says_why() -> None:
+    env = parallel_env("repeated_dilemmas", limit=1)
+    env._episodes.env.reward_rule = Unpaid()
+    env.reset(seed=1)
+    while env.agents:
+        _, paid, ended, truncated, infos = env.step(dict.fromkeys(env.agents, 0))
+    assert {*paid.values()} == {0.0} and not any(ended.values()) and all(truncated.values())
+    assert {info["error"] for info in infos.values()} == {"the game came to no end"}
+    env.close()
+
+
+def test_rewards_that_count_tokens_are_refused() -> None:
+    spec = {"extends": "repeated_dilemmas", "rewards": {"length": {"use": "tokens", "kind": "output"}}}
+    with pytest.raises(SpecError, match=r"rewards: length: replies are texts .*\n.*Leave this part out"):
+        parallel_env(spec, limit=1)
 
 
 def test_actions_that_there_are_not_are_refused() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from harness.api.errors import DataError
-from harness.extensions.training import Rollout, TrainingEnv
+from harness.api.errors import DataError, SpecError
+from harness.extensions.training import NoRewardError, Rollout, TrainingEnv
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -30,6 +30,13 @@ TIT_FOR_TAT = {
     },
 }
 """One agent learns; the other does what it did."""
+
+
+class Unpaid:
+    """Has no number of any episode."""
+
+    async def pay(self, played: Any) -> Any:
+        raise NoRewardError("the game came to no end")
 
 
 def config(folder: Path, batch: int, steps: int = 5, **more: Any) -> Any:
@@ -135,8 +142,11 @@ def test_one_agent_learns_by_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             for one in several_at_once:
                 one.reset(task=env.tasks[0].id)
         assert [one._game._run.epoch for one in several_at_once] == [1, 1]
-        unpaid = {**TIT_FOR_TAT, "rewards": {"length": {"use": "tokens", "weight": -0.01}}}  # texts have none
-        with TrainingEnv(unpaid) as other:
+        counts = {**TIT_FOR_TAT, "rewards": {"length": {"use": "tokens", "weight": -0.01}}}
+        with TrainingEnv(counts) as other, pytest.raises(SpecError, match="replies are texts"):
+            environment_factory(other)
+        with TrainingEnv(TIT_FOR_TAT) as other:
+            other.reward_rule = Unpaid()
             failed = environment_factory(other)()
             failed.reset()
             assert failed.get_reward() is None
