@@ -49,7 +49,8 @@ class TrainingEnv:
 
     Args:
         spec: a spec's file or name, its content as a mapping, or a loaded `Spec`.
-        learn: the group under `agents:` whose agents the trainer's model plays, or several; None: those of the spec's `learn:`, else all that the model under test would play.
+        learn: the group under `agents:` whose agents the trainer's model plays, or several; None: those of the spec's
+            `learn:`, else all that the model under test would play.
         opponents: group → the policy (as in YAML) or the engine that plays it, for groups that the model under test
             would play and that do not learn; or {"pool": […], "by": …}, as `opponents:` of a spec. By default that of
             the spec, else its `baseline`.

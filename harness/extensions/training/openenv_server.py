@@ -87,12 +87,12 @@ class OpenEnvEnvironment(Environment[ReplyAction, TurnObservation, EpisodeState]
         return self._shown()
 
     def step(self, action: ReplyAction, timeout_s: float | None = None, **more: Any) -> TurnObservation:
-        """The agent replies; returns its next turn, or the end."""
-        if self.game is None:
-            return self.reset()
-        if self.game.pending:
-            self.game.answer({turn.agent: action.text for turn in self.game.pending})
-            self._state.step_count += 1
+        """The agent replies; returns its next turn, or the end. Raises `RuntimeError` where no turn waits for it."""
+        if self.game is None or not self.game.pending:
+            where = "no episode has begun" if self.game is None else "the episode is over"
+            raise RuntimeError(f"{where}: reset begins one")
+        self.game.answer({turn.agent: action.text for turn in self.game.pending})
+        self._state.step_count += 1
         return self._shown()
 
     @property

@@ -165,8 +165,8 @@ def environment(
 
     Args:
         spec, opponents: as of `TrainingEnv`.
-        learn: the group under `agents:` that is an agent of `verifiers`, or several; None: all that the model under test
-            would play, for which the spec is read now.
+        learn: the group under `agents:` that is an agent of `verifiers`, or several; None: all that the model under
+            test would play, for which the spec is read now.
         beside: a file of the package; names are looked up in the folder `project` beside it, if there is one, else in
             what ships and what is installed.
         more: further arguments of `TrainingEnv`.

@@ -119,6 +119,21 @@ def test_a_seed_draws_the_chance_of_the_episode_too() -> None:
         env.close()
 
 
+def test_a_step_outside_an_episode_is_an_error() -> None:
+    """Else the end would pay again, or an action be lost."""
+    from openenv.core.generic_client import GenericEnvClient
+
+    with served(app_of(SPEC)) as address, GenericEnvClient(base_url=address).sync() as client:
+        with pytest.raises(RuntimeError, match="no episode has begun: reset begins one"):
+            client.step({"text": "0"})
+        result = client.reset(seed=1)
+        while not result.done:
+            result = client.step({"text": "0"})
+        with pytest.raises(RuntimeError, match="the episode is over: reset begins one"):
+            client.step({"text": "0"})
+        assert not client.reset(seed=1).done
+
+
 def test_an_engine_that_sessions_would_share_is_refused() -> None:
     from harness.extensions.training.openenv_server import create_app
 
