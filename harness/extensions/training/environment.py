@@ -246,7 +246,7 @@ class TrainingEnv:
             EngineFatalError: an engine that plays other agents died.
         """
         [job] = self.jobs([(task, sample)], epoch=epoch)
-        rollout = await self._play(*job, generate, timeout, decode)
+        rollout, _ = await self._play(*job, generate, timeout, decode)
         self.record(rollout)
         return rollout
 
@@ -258,11 +258,13 @@ class TrainingEnv:
         generate: Generate | Engine,
         timeout: float | None,
         decode: Callable[[Sequence[int]], str] | None,
-    ) -> Rollout:
+    ) -> tuple[Rollout, BaseException | None]:
+        """The episode, and what of `generate` has ended it."""
         met = self.meet(task, epoch)
         await self.start_engines()
         learner = Learner(generate, self.id_of(task, sample, epoch), self.learners(task), timeout, decode)
-        return await RolloutRun(self, task, sample, epoch, learner, met).play()
+        run = RolloutRun(self, task, sample, epoch, learner, met)
+        return await run.play(), run.raised
 
     def rollouts(
         self,
@@ -279,24 +281,30 @@ class TrainingEnv:
 
         Returns the rollouts in the order of tasks, the samples of each one after another. `concurrency`: how many
         episodes are open at once; `tasks`, `group_size`, `epoch`: as in `jobs`; the rest is as in `rollout`.
+
+        Raises as `rollout`; and what `generate` raises where the same ends all episodes.
         """
         jobs = self.jobs(tasks, group_size, epoch)
         gate = asyncio.Semaphore(concurrency)
 
-        async def one(task: EnvTask, sample: int, epoch: Epoch) -> Rollout:
+        async def one(task: EnvTask, sample: int, epoch: Epoch) -> tuple[Rollout, BaseException | None]:
             async with gate:
                 return await self._play(task, sample, epoch, generate, timeout, decode)
 
-        async def play_all() -> list[Rollout]:
+        async def play_all() -> list[tuple[Rollout, BaseException | None]]:
             await self.start_engines()
             async with asyncio.TaskGroup() as group:
                 running = [group.create_task(one(*job)) for job in jobs]
             return [task.result() for task in running]
 
         try:
-            rollouts = self.run(play_all())
+            played = self.run(play_all())
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
+        raised = [error for _, error in played if error is not None]
+        if played and len(raised) == len(played) and len({(type(error), str(error)) for error in raised}) == 1:
+            raise raised[0]
+        rollouts = [rollout for rollout, _ in played]
         for rollout in rollouts:  # in their order, so that ratings do not depend on which ends first
             self.record(rollout)
         return rollouts

@@ -116,6 +116,7 @@ class RolloutRun:
 
     Attributes:
         waiting: the learning agents whose turns of the present batch are not over.
+        raised: what of the trainer's function has ended the episode.
     """
 
     env: TrainingEnv
@@ -126,6 +127,7 @@ class RolloutRun:
     opponents: Mapping[str, str] = field(default_factory=dict)
     on_move: Callable[[], None] = lambda: None
     batches: list[list[Move]] = field(default_factory=list)
+    raised: BaseException | None = None
     _over: set[tuple[int, str]] = field(default_factory=set)
 
     @property
@@ -149,6 +151,7 @@ class RolloutRun:
             raise
         except (Exception, SystemExit) as failure:
             error = describe(failure)
+            self.raised = failure if any(failure is one for one in self.learner.raised) else None
         columns = labels(plan, task.condition, task.case)
         facts = task.condition.id, task.case.id, task.repeat, columns, task.case.roles, self.batches, outcome
         episode = Episode(self.learner.episode, *facts, error=error)

@@ -208,6 +208,50 @@ def test_a_trainer_that_raises_or_hangs_fails_its_episode_alone() -> None:
     assert [one.rewards is None for one in rollouts] == [False, True, True, True]
 
 
+def test_a_trainer_that_raises_in_every_episode_is_told() -> None:
+    def broken(messages: Any, tools: Any, sampling: Any, seat: PendingTurn) -> str:
+        return str(messages[0]["text"])
+
+    async def broken_too(messages: Any, tools: Any, sampling: Any, seat: PendingTurn) -> str:
+        return broken(messages, tools, sampling, seat)
+
+    async def never(*_: Any) -> str:
+        await asyncio.Event().wait()
+        return "0"
+
+    def differs(messages: Any, tools: Any, sampling: Any, seat: PendingTurn) -> str:
+        raise OSError(seat.episode)
+
+    with consensus() as env:
+        for generate, timeout in ((broken, None), (broken, 60), (broken_too, None)):
+            with pytest.raises(KeyError, match="text") as error:
+                env.rollouts(generate, env.tasks[:2], 2, timeout=timeout)
+            assert "broken" in [entry.name for entry in error.traceback]
+        rollouts = env.rollouts(differs, env.tasks[:1], 2)
+        assert all("OSError" in str(one.error) for one in rollouts)
+        assert env.rollouts(broken, []) == []
+        [slow] = env.rollouts(never, env.tasks[:1], timeout=0.01)
+        assert "gave no reply" in str(slow.error)
+
+
+@pytest.mark.parametrize(
+    ("generate", "says"),
+    [
+        (
+            lambda messages, seat: "0",
+            r"called as generate\(messages, tools, sampling, seat\), but takes \(messages, seat",
+        ),
+        ("a model", "generate is 'a model', neither a function"),
+    ],
+)
+def test_a_function_that_cannot_be_called_is_refused(generate: Any, says: str) -> None:
+    with consensus() as env:
+        with pytest.raises(TrainerError, match=says):
+            env.rollouts(generate)
+        with pytest.raises(TrainerError, match=says):
+            asyncio.run(env.rollout(env.tasks[0], generate))
+
+
 def test_an_episode_is_answered_step_by_step() -> None:
     with consensus() as env, env.start(env.tasks[0]) as game:
         assert [turn.agent for turn in game.pending] == list(env.tasks[0].case.agents)
