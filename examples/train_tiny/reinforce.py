@@ -117,7 +117,9 @@ def reinforce(
         rewards = []
         for env in envs.values():
             drawn = torch.randperm(len(env.tasks), generator=chance)[:tasks]
-            rollouts = env.batched(writer(decoder, words, chance), [env.tasks[int(at)] for at in drawn], group_size)
+            chosen = [env.tasks[int(at)] for at in drawn]
+            # results.json is of one chance for each case; of the four tasks only the table has any
+            rollouts = env.batched(writer(decoder, words, chance), chosen, group_size, epoch=0)
             batch |= advantages(rollouts)  # prompts name their task, so no two tasks share one
             rewards += [one.rewards.total(agent) for one in rollouts if one.rewards for agent in one.rewards.agents]
         update(decoder, optimizer, batch)
@@ -142,7 +144,7 @@ def evaluate(
         write = writer(decoder, words, None if seed is None else torch.Generator().manual_seed(seed))
     else:
         write = decoder
-    rollouts = env.batched(write, tasks, group_size)
+    rollouts = env.batched(write, tasks, group_size, epoch=0)  # the same exam each time
     if failed := next((one.error for one in rollouts if one.error), None):
         raise RuntimeError(failed)
     groups = [rollouts[at : at + group_size] for at in range(0, len(rollouts), group_size)]

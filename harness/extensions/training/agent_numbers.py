@@ -187,7 +187,8 @@ def idle_example(plan: Plan, condition: Condition) -> PaidEpisode | None:
         if condition.task.grading != "executes":
             episode = grade(episode, condition, case)
             seated = seats(plan, condition, case, 0)
-            return PaidEpisode((condition, case, 0), episode, score(episode, plan.metrics), seated, tuple(seated))
+            job = condition, case, 0
+            return PaidEpisode(plan, job, episode, score(episode, plan.metrics), seated, tuple(seated))
     return None
 
 

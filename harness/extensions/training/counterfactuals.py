@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from harness.api import Episode, Move, Outcome, Policy, derive_seed
-from harness.config.plan import Plan, protocol_seed
+from harness.config.plan import protocol_seed
 from harness.runtime.scoring import grade
 from harness.runtime.steps import Steps
 from harness.storage.plugin_errors import describe
@@ -36,7 +36,6 @@ class Counterfactuals:
         played: the episode.
         reference: makes the policy; each agent has one.
         numbers: what is compared.
-        plan: whose episode it is.
         draw: which of several courses of a reference that draws.
         sandbox: as in `harness.runtime.options.Options`.
 
@@ -52,16 +51,15 @@ class Counterfactuals:
         played: PaidEpisode,
         reference: Callable[[], Policy],
         numbers: Numbers,
-        plan: Plan,
         draw: int = 0,
         sandbox: str = "process",
     ) -> None:
         self.played, self.numbers, self.sandbox, self.courses = played, numbers, sandbox, 0
-        self._chance = protocol_seed(plan, *played.job)
+        self._chance = protocol_seed(played.plan, *played.job)
         self._seats = dict(played.seats)
         for agent, seat in played.seats.items():
             if not self._plays_itself(agent):
-                other = by_policy(seat, reference, plan, *played.job)
+                other = by_policy(seat, reference, played.plan, *played.job)
                 self._seats[agent] = replace(other, seed=derive_seed(seat.seed, "draw", draw) if draw else seat.seed)
         self._moves = [[*batch] for batch in played.episode.batches]
         self._values: dict[tuple[int, str | None], Mapping[str, float]] = {}

@@ -95,7 +95,7 @@ class DeclaredRewards:
     async def _credits(self, part: _TurnPart, played: PaidEpisode) -> Mapping[TurnKey, float]:
         total: dict[TurnKey, float] = {}
         for draw in range(part.draws):
-            whatif = Counterfactuals(played, part.by, part.numbers, self.plan, draw, self.sandbox)
+            whatif = Counterfactuals(played, part.by, part.numbers, draw, self.sandbox)
             if part.use == "credit":
                 credits = await whatif.credits()
             else:

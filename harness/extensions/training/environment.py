@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import weakref
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +16,7 @@ from harness.api.errors import DataError, Place, SpecError, near, raise_all
 from harness.config import resolve
 from harness.config.building import Reference
 from harness.config.permissions import check_execution
-from harness.config.plan import case_digest, prepare, survey
+from harness.config.plan import Plan, case_digest, prepare, survey
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse
 from harness.engines.gate import Gate
@@ -30,12 +31,14 @@ from .holdout import Evaluation, refuse_overlap
 from .league import League, opponent_of, result
 from .learner import Generate, Learner, NoEngine, PendingTurn
 from .rewards import RewardRule
-from .rollout import EnvTask, Rollout, RolloutRun
+from .rollout import EnvTask, Epoch, Rollout, RolloutRun
 from .seating import seated
 
 __all__ = ["EnvTask", "TrainingEnv"]
 
 T = TypeVar("T")
+Named = EnvTask | str
+"""A task, or its id."""
 
 
 class TrainingEnv:
@@ -46,8 +49,8 @@ class TrainingEnv:
 
     Args:
         spec: a spec's file or name, its content as a mapping, or a loaded `Spec`.
-        learn: names of the groups under `agents:` whose agents the trainer's model plays; None: those of the
-            spec's `learn:`, else all that the model under test would play.
+        learn: the group under `agents:` whose agents the trainer's model plays, or several; None: those of the spec's
+            `learn:`, else all that the model under test would play.
         opponents: group → the policy (as in YAML) or the engine that plays it, for groups that the model under test
             would play and that do not learn; or {"pool": […], "by": …}, as `opponents:` of a spec. By default that of
             the spec, else its `baseline`.
@@ -60,7 +63,6 @@ class TrainingEnv:
     Attributes:
         tasks: all that can be played.
         plan: the spec, as objects.
-        draws: numbers for `draw`, each new.
 
     Raises:
         UserError: for every mistake in the spec or the arguments, with its place; for a case of `holdout`, with which.
@@ -70,7 +72,7 @@ class TrainingEnv:
         self,
         spec: str | Path | Mapping[str, Any] | Spec,
         *,
-        learn: Iterable[str] | None = None,
+        learn: str | Iterable[str] | None = None,
         opponents: Mapping[str, Any] | None = None,
         overrides: Iterable[str] = (),
         limit: int | None = None,
@@ -102,7 +104,7 @@ class TrainingEnv:
         for engine in self._frozen.values():
             engine.check()
         self.engines: dict[str, Gate] = {}
-        self.draws = itertools.count()
+        self._begun: Counter[tuple[str, int]] = Counter()  # how often (task, sample) was
         self._starting = asyncio.Lock()
         self._session = Session()
         weakref.finalize(self, self._session.close)  # where nobody closes it, as after an exception
@@ -136,20 +138,19 @@ class TrainingEnv:
             opponent.check()
         self.league.add(opponent_of(self.plan, name, opponent, Place(f"the opponent {name!r}")))
 
-    def seats(self, task: EnvTask, met: Mapping[str, str]) -> dict[str, Seat]:
-        """Agent → who sits there. `met`: group → name of its opponent."""
-        seated = seats(self.plan, task.condition, task.case, task.repeat)
+    def seats(self, plan: Plan, task: EnvTask, met: Mapping[str, str]) -> dict[str, Seat]:
+        """Agent → who sits there. `plan`: with the seed of the epoch; `met`: group → name of its opponent."""
+        seated = seats(plan, task.condition, task.case, task.repeat)
         if self.league is None or not met:
             return seated
         pool = self.league.pool
         return {a: pool[met[s.group.name]].seat(s) if s.group.name in met else s for a, s in seated.items()}
 
-    def meet(self, task: EnvTask, draw: int | None) -> dict[str, str]:
-        """Group → name of the opponent that is drawn for it. `draw`: as of `rollout`."""
+    def meet(self, task: EnvTask, epoch: Epoch) -> dict[str, str]:
+        """Group → name of the opponent that is drawn for it."""
         if self.league is None:
             return {}
-        number = next(self.draws) if draw is None else draw
-        return dict.fromkeys(sorted(self._seating.pooled), self.league.meet(task.id, number))
+        return dict.fromkeys(sorted(self._seating.pooled), self.league.meet(task.id, epoch))
 
     def record(self, rollout: Rollout) -> None:
         """Rate the opponents by a rollout."""
@@ -178,6 +179,14 @@ class TrainingEnv:
                 )
                 raise DataError(message, hint=hint)
 
+    def check_texts(self) -> None:
+        """Raise `SpecError` where `rewards:` count tokens, for trainers whose replies are texts."""
+        for part, entry in (self.plan.spec.get("rewards") or {}).items():
+            if (entry if isinstance(entry, str) else entry["use"]) == "tokens":
+                message = f"rewards: {part}: replies are texts here, of which nobody counts tokens"
+                hint = "Leave this part out, or play with env.rollouts, whose replies may have token ids."
+                raise SpecError(message, place=self.plan.spec.place("rewards", part), hint=hint)
+
     def task(self, name: str) -> EnvTask:
         """The task with this id. Raises `DataError`."""
         found = self._tasks.get(name)
@@ -185,9 +194,11 @@ class TrainingEnv:
             raise DataError(f"there is no task {name!r}", hint=near(name, self._tasks))
         return found
 
-    def _own(self, task: EnvTask) -> EnvTask:
-        """The task of this environment that a trainer names by one. Raises `DataError` for a task of another one,
-        which no `holdout` was compared with."""
+    def _own(self, task: Named) -> EnvTask:
+        """The task of this environment that a trainer names by one, or by its id. Raises `DataError` for a task of
+        another one, which no `holdout` was compared with."""
+        if isinstance(task, str):
+            return self.task(task)
         found = self.task(task.id)
         if found is not task and case_digest(found.case) != case_digest(task.case):
             hint = "Play the tasks of env.tasks."
@@ -195,94 +206,105 @@ class TrainingEnv:
         return found
 
     @staticmethod
-    def id_of(task: EnvTask, sample: int) -> str:
-        """The id of an episode of a group."""
+    def id_of(task: EnvTask, sample: int, epoch: Epoch = 0) -> str:
+        """The id of an episode: `task`, `task#sample`, or after the first epoch `task#sample@epoch`."""
+        if epoch != 0:
+            return f"{task.id}#{sample}@{epoch}"
         return f"{task.id}#{sample}" if sample else task.id
 
     # ------------------------------------------------------------------ whole episodes
 
     async def rollout(
         self,
-        task: EnvTask,
+        task: Named,
         generate: Generate | Engine,
         sample: int = 0,
         *,
         timeout: float | None = None,
         decode: Callable[[Sequence[int]], str] | None = None,
-        draw: int | None = None,
+        epoch: Epoch | None = None,
     ) -> Rollout:
         """Play one episode.
 
         Args:
-            task: what to play.
+            task: what to play, or its id.
             generate: writes the replies: `generate(messages, tools, sampling, seat)`, a function or a coroutine
                 function that returns a text or a `harness.api.Completion`, or None if there is none; or an engine that
                 is started.
-            sample: which of a group of episodes it is. All of them have the same chance of the environment, of
-                policies and of other engines; the seeds of the learning agents differ.
+            sample: which of a group of episodes it is. In one epoch all of them have the same chance of the
+                environment, of policies and of other engines; the seeds of the learning agents differ.
             timeout: seconds that one reply may take. A plain function then runs in a thread.
             decode: token ids → text, to check that the trainer's token ids are its text.
-            draw: which draw of opponents from the pool: the samples of a group give the same one. None: a new one.
+            epoch: which pass over the tasks it belongs to. Each has another chance of everything: the environment,
+                opponents, references of rewards, the learning agents' seeds. 0 has that of `harness eval`; the same
+                epoch again has the same chance. None: how often this sample of the task was begun before (without
+                an epoch that was given).
 
         Raises:
             DataError: the task is one of another environment.
             TrainerError: the trainer returned something that is no reply.
             EngineFatalError: an engine that plays other agents died.
         """
-        task = self._own(task)
-        met = self.meet(task, draw)
-        rollout = await self._play(task, generate, sample, met, timeout, decode)
+        [job] = self.jobs([(task, sample)], epoch=epoch)
+        rollout, _ = await self._play(*job, generate, timeout, decode)
         self.record(rollout)
         return rollout
 
     async def _play(
         self,
         task: EnvTask,
-        generate: Generate | Engine,
         sample: int,
-        met: Mapping[str, str],
+        epoch: Epoch,
+        generate: Generate | Engine,
         timeout: float | None,
         decode: Callable[[Sequence[int]], str] | None,
-    ) -> Rollout:
+    ) -> tuple[Rollout, BaseException | None]:
+        """The episode, and what of `generate` has ended it."""
+        met = self.meet(task, epoch)
         await self.start_engines()
-        learner = Learner(generate, self.id_of(task, sample), self.learners(task), timeout, decode)
-        return await RolloutRun(self, task, sample, learner, met).play()
+        learner = Learner(generate, self.id_of(task, sample, epoch), self.learners(task), timeout, decode)
+        run = RolloutRun(self, task, sample, epoch, learner, met)
+        return await run.play(), run.raised
 
     def rollouts(
         self,
         generate: Generate | Engine,
-        tasks: Iterable[EnvTask | tuple[EnvTask, int]] | None = None,
+        tasks: Iterable[Named | tuple[Named, int]] | None = None,
         group_size: int = 1,
         *,
         concurrency: int = 64,
         timeout: float | None = None,
         decode: Callable[[Sequence[int]], str] | None = None,
-        draw: int | None = None,
+        epoch: Epoch | None = None,
     ) -> list[Rollout]:
         """Play tasks (default: all), each `group_size` times with the same chance of the environment.
 
-        Returns the rollouts in the order of tasks, the samples of each one after another. A pair (task, sample) among
-        the tasks is that sample alone. All samples of a task meet the same opponents. `concurrency`: how many episodes
-        are open at once; the rest is as in `rollout`.
+        Returns the rollouts in the order of tasks, the samples of each one after another. `concurrency`: how many
+        episodes are open at once; `tasks`, `group_size`, `epoch`: as in `jobs`; the rest is as in `rollout`.
+
+        Raises as `rollout`; and what `generate` raises where the same ends all episodes.
         """
-        draw = next(self.draws) if draw is None else draw
-        jobs = [(task, sample, self.meet(task, draw)) for task, sample in self._jobs(tasks, group_size)]
+        jobs = self.jobs(tasks, group_size, epoch)
         gate = asyncio.Semaphore(concurrency)
 
-        async def one(task: EnvTask, sample: int, met: Mapping[str, str]) -> Rollout:
+        async def one(task: EnvTask, sample: int, epoch: Epoch) -> tuple[Rollout, BaseException | None]:
             async with gate:
-                return await self._play(task, generate, sample, met, timeout, decode)
+                return await self._play(task, sample, epoch, generate, timeout, decode)
 
-        async def play_all() -> list[Rollout]:
+        async def play_all() -> list[tuple[Rollout, BaseException | None]]:
             await self.start_engines()
             async with asyncio.TaskGroup() as group:
                 running = [group.create_task(one(*job)) for job in jobs]
             return [task.result() for task in running]
 
         try:
-            rollouts = self.run(play_all())
+            played = self.run(play_all())
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
+        raised = [error for _, error in played if error is not None]
+        if played and len(raised) == len(played) and len({(type(error), str(error)) for error in raised}) == 1:
+            raise raised[0]
+        rollouts = [rollout for rollout, _ in played]
         for rollout in rollouts:  # in their order, so that ratings do not depend on which ends first
             self.record(rollout)
         return rollouts
@@ -290,21 +312,22 @@ class TrainingEnv:
     def batched(
         self,
         generate: Callable[[list[PendingTurn]], Sequence[str | Completion | None]],
-        tasks: Iterable[EnvTask | tuple[EnvTask, int]] | None = None,
+        tasks: Iterable[Named | tuple[Named, int]] | None = None,
         group_size: int = 1,
         *,
         concurrency: int = 64,
         decode: Callable[[Sequence[int]], str] | None = None,
+        epoch: Epoch | None = None,
     ) -> list[Rollout]:
         """The same for trainers that write many replies at once: `generate` gets all turns that are pending in all open
         episodes, and returns a reply for each."""
-        left, draw = iter(self._jobs(tasks, group_size)), next(self.draws)
+        left = iter(self.jobs(tasks, group_size, epoch))
         every: list[SteppedRollout] = []
         is_open: list[SteppedRollout] = []
         try:
             while True:
-                for task, sample in itertools.islice(left, concurrency - len(is_open)):
-                    every.append(self.start(task, sample, decode=decode, draw=draw))
+                for job in itertools.islice(left, concurrency - len(is_open)):
+                    every.append(SteppedRollout(self, *job, decode))
                     is_open.append(every[-1])
                 if not is_open:
                     return [game.rollout for game in every]
@@ -323,25 +346,51 @@ class TrainingEnv:
             for game in is_open:
                 game.close()
 
-    def _jobs(
-        self, tasks: Iterable[EnvTask | tuple[EnvTask, int]] | None, group_size: int
-    ) -> list[tuple[EnvTask, int]]:
-        jobs: list[tuple[EnvTask, int]] = []
+    def jobs(
+        self,
+        tasks: Iterable[Named | tuple[Named, int]] | None = None,
+        group_size: int = 1,
+        epoch: Epoch | None = None,
+    ) -> list[tuple[EnvTask, int, Epoch]]:
+        """The episodes (task, sample, epoch) of one call, in the order of tasks.
+
+        Args:
+            tasks: what to play, or their ids; None: all. A pair (task, sample) is that sample alone.
+            group_size: how many samples of each task.
+            epoch: of all of them, as in `rollout`. None: how often a task's samples were begun before, the same for
+                all of its samples; a sample that the call names again is of the next epoch.
+
+        Raises `DataError` for a task of another environment.
+        """
+        samples: list[tuple[EnvTask, int]] = []
         for one in self.tasks if tasks is None else tasks:
-            task, samples = (one[0], [one[1]]) if isinstance(one, tuple) else (one, range(group_size))
-            jobs += [(self._own(task), sample) for sample in samples]
-        return jobs
+            task, own = (one[0], [one[1]]) if isinstance(one, tuple) else (one, range(group_size))
+            samples += [(self._own(task), sample) for sample in own]
+        if epoch is not None:
+            return [(task, sample, epoch) for task, sample in samples]
+        first: Counter[str] = Counter()
+        for task, sample in samples:
+            first[task.id] = max(first[task.id], self._begun[task.id, sample])
+        named: Counter[tuple[str, int]] = Counter()
+        found: list[tuple[EnvTask, int, Epoch]] = []
+        for task, sample in samples:
+            key, number = (task.id, sample), first[task.id] + named[task.id, sample]
+            named[key] += 1
+            self._begun[key] = number + 1
+            found.append((task, sample, number))
+        return found
 
     def start(
         self,
-        task: EnvTask,
+        task: Named,
         sample: int = 0,
         *,
         decode: Callable[[Sequence[int]], str] | None = None,
-        draw: int | None = None,
+        epoch: Epoch | None = None,
     ) -> SteppedRollout:
         """Begin an episode that is answered step by step. The arguments are those of `rollout`."""
-        return SteppedRollout(self, self._own(task), sample, decode, draw)
+        [job] = self.jobs([(task, sample)], epoch=epoch)
+        return SteppedRollout(self, *job, decode)
 
     # ------------------------------------------------------------------ engines of other agents
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from harness.api import Completion
 
 from .learner import Generated, Learner, PendingTurn
-from .rollout import EnvTask, Rollout, RolloutRun
+from .rollout import EnvTask, Epoch, Rollout, RolloutRun
 
 if TYPE_CHECKING:
     from .environment import TrainingEnv
@@ -35,14 +35,14 @@ class SteppedRollout:
         self,
         env: TrainingEnv,
         task: EnvTask,
-        sample: int = 0,
+        sample: int,
+        epoch: Epoch,
         decode: Callable[[Sequence[int]], str] | None = None,
-        draw: int | None = None,
     ) -> None:
         self._env = env
         self._waiting: dict[str, tuple[PendingTurn, asyncio.Future[Generated]]] = {}
-        learner = Learner(self._park, env.id_of(task, sample), env.learners(task), decode=decode)
-        self._run = RolloutRun(env, task, sample, learner, env.meet(task, draw), self._wake)
+        learner = Learner(self._park, env.id_of(task, sample, epoch), env.learners(task), decode=decode)
+        self._run = RolloutRun(env, task, sample, epoch, learner, env.meet(task, epoch), self._wake)
         self._changed = asyncio.Event()
         self._task: asyncio.Task[Rollout] | None = None
         self.pending: list[PendingTurn] = []

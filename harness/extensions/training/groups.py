@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from .rollout import Rollout
 
@@ -21,8 +21,9 @@ class Advantages:
     Attributes:
         each: for each rollout agent → its advantage; {} for one without rewards.
         groups: how many groups there are.
-        flat: the names of groups without variance, from which nothing can be learned: `task` or `task who`.
-        unpaid: id and sample of rollouts without rewards → why.
+        flat: the names of groups without variance, from which nothing can be learned: `task` or `task who`, with
+            `task@epoch` after the first epoch.
+        unpaid: id of rollouts without rewards → why.
     """
 
     each: Sequence[Mapping[str, float]]
@@ -38,26 +39,28 @@ class Advantages:
 def advantages(rollouts: Iterable[Rollout], baseline: Baseline = "shared", *, scale: bool = True) -> Advantages:
     """Each agent's total reward (`Rewards.total`) less the mean of its group.
 
-    A group are the rollouts of one task that met the same opponents.
+    A group are the rollouts of one task in one epoch: they share the chance of the environment and the opponents.
 
     Args:
         rollouts: of any tasks, in any order.
         baseline: `shared`: one mean over all seats of a group's rollouts; `group`: one for each group under `agents:`;
-            `agent`: one for each seat.
+            `agent`: one for each seat. Raises `ValueError` for another name.
         scale: whether to divide by the group's standard deviation (GRPO: Shao et al. 2024). Without it, questions of
             all difficulties weigh the same (Dr. GRPO: Liu et al. 2025).
     """
+    if baseline not in get_args(Baseline):
+        raise ValueError(f"there is no baseline {baseline!r}: it is one of {', '.join(get_args(Baseline))}")
     played = list(rollouts)
     found: list[dict[str, float]] = [{} for _ in played]
     members: dict[tuple[str, ...], list[tuple[int, str, float]]] = {}
     unpaid: dict[str, str] = {}
     for i, rollout in enumerate(played):
         if rollout.rewards is None:
-            name = f"{rollout.task.id}#{rollout.sample}"
-            unpaid[name] = rollout.error or rollout.unpaid or "it has no rewards"
+            unpaid[rollout.id] = rollout.error or rollout.unpaid or "it has no rewards"
             continue
+        task = rollout.task.id if rollout.epoch == 0 else f"{rollout.task.id}@{rollout.epoch}"
         for agent in rollout.rewards.agents:
-            key = (rollout.task.id, *sorted(rollout.opponents.values()), *_who(rollout, agent, baseline))
+            key = (task, *sorted(rollout.opponents.values()), *_who(rollout, agent, baseline))
             members.setdefault(key, []).append((i, agent, rollout.rewards.total(agent)))
     flat = []
     for key, group in members.items():

@@ -63,7 +63,7 @@ class League:
     pool: dict[str, Opponent] = field(default_factory=dict)
     ratings: dict[str, float] = field(default_factory=dict)
     own: float = START
-    _drawn: OrderedDict[tuple[str, int], str] = field(default_factory=OrderedDict)
+    _drawn: OrderedDict[tuple[str, int | str], str] = field(default_factory=OrderedDict)
 
     def add(self, opponent: Opponent) -> None:
         """One more; a checkpoint begins with the rating of the model that learns. Raises `ValueError` for a name that
@@ -77,14 +77,14 @@ class League:
         """The chance of the model that learns to beat an opponent, by their ratings."""
         return float(1 / (1 + 10 ** ((self.ratings[name] - self.own) / SCALE)))
 
-    def meet(self, task: str, draw: int) -> str:
-        """Whom a task meets in its n-th draw: whoever asks for the same draw again gets the same one."""
-        if (task, draw) not in self._drawn:
-            rng = random.Random(derive_seed(self.seed, "opponent", task, draw))
-            self._drawn[task, draw] = self._draw(rng)
+    def meet(self, task: str, epoch: int | str) -> str:
+        """Whom a task meets in an epoch: whoever asks for the same epoch again gets the same one."""
+        if (task, epoch) not in self._drawn:
+            rng = random.Random(derive_seed(self.seed, "opponent", task, epoch))
+            self._drawn[task, epoch] = self._draw(rng)
             if len(self._drawn) > _REMEMBERED:
                 self._drawn.popitem(last=False)
-        return self._drawn[task, draw]
+        return self._drawn[task, epoch]
 
     def _draw(self, rng: random.Random) -> str:
         names = [*self.pool]

@@ -36,7 +36,8 @@ class PendingTurn:
 
     Attributes:
         agent, group: whose turn it is, and its group under `agents:`.
-        episode: id of the episode, with "#sample" after the first of a group.
+        episode: id of the episode, as of its rollout: the task's, with "#sample" after the first of a group, and with
+            "#sample@epoch" after the first epoch.
         turn: the turn's name: the template of its prompt.
         index: which of the agent's turns it is, from 0.
         attempt: 0; 1, 2, … where an unreadable reply is asked for again.
@@ -79,6 +80,21 @@ class PendingTurn:
         """What the agent has been shown since its last reply, as one text."""
         said = [at for at, one in enumerate(self.messages) if one["role"] == "assistant"]
         return "\n\n".join(str(one["content"]) for one in self.messages[said[-1] + 1 if said else 0 :])
+
+
+def _check_signature(generate: Any) -> None:
+    """Raise `TrainerError` unless it can be called with four arguments."""
+    usage = "generate(messages, tools, sampling, seat)"
+    if not callable(generate):
+        raise TrainerError(f"generate is {generate!r:.80}, neither a function {usage} nor an engine")
+    try:
+        signature = inspect.signature(generate)
+    except (ValueError, TypeError):  # of some functions in C nothing is known
+        return
+    try:
+        signature.bind(None, None, None, None)
+    except TypeError:
+        raise TrainerError(f"generate is called as {usage}, but takes {signature}") from None
 
 
 def _in_own_thread(function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
@@ -147,6 +163,9 @@ class Learner(NoEngine):
 
     Attributes:
         game: the episode, once it has begun.
+        raised: what the trainer's function raised, but not that it was too slow.
+
+    Raises `TrainerError` for a function that cannot be called so.
     """
 
     def __init__(
@@ -159,7 +178,10 @@ class Learner(NoEngine):
     ) -> None:
         super().__init__()
         self.episode, self.groups, self.timeout, self.decode = episode, groups, timeout, decode
+        if not isinstance(generate, Engine):
+            _check_signature(generate)
         self.generate = generate
+        self.raised: list[BaseException] = []
         self.game: Steps | None = None
         self._threads: dict[str, list[Thread]] = {}
         self._steps: dict[tuple[str, int], list[ReplyStep]] = {}
@@ -205,12 +227,23 @@ class Learner(NoEngine):
             observation=turn.observation,
             context=turn.context,
         )
+        return self._checked(await self._given(seat), request)
+
+    async def _given(self, seat: PendingTurn) -> Any:
+        """What the trainer's function returns. Raises what it raises, which `raised` keeps, and `TimeoutError`."""
+        assert not isinstance(self.generate, Engine)
         arguments = seat.messages, seat.tools, seat.sampling, seat
-        if self.timeout is None or inspect.iscoroutinefunction(self.generate):
-            given: Any = self.generate(*arguments)
-        else:  # a function that hangs can be waited for no longer only where it has a thread of its own
-            given = _in_own_thread(self.generate, *arguments)
-        return self._checked(await self._in_time(given, request) if inspect.isawaitable(given) else given, request)
+        try:
+            if self.timeout is None or inspect.iscoroutinefunction(self.generate):
+                given: Any = self.generate(*arguments)
+            else:  # a function that hangs can be waited for no longer only where it has a thread of its own
+                given = _in_own_thread(self.generate, *arguments)
+            return await self._in_time(given, seat.request) if inspect.isawaitable(given) else given
+        except TimeoutError:
+            raise
+        except Exception as error:
+            self.raised.append(error)
+            raise
 
     async def _in_time(self, given: Awaitable[Any], request: Request) -> Any:
         """What is awaited. Raises `TimeoutError` if it takes too long."""

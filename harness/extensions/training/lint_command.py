@@ -189,7 +189,7 @@ Numbers = list[tuple[tuple[str, str], float | None]]
 
 def _played(env: TrainingEnv, tasks: Sequence[EnvTask], player: Any) -> tuple[Numbers, str]:
     """What a player is paid, and a digest of all conversations."""
-    rollouts: list[Rollout] = env.rollouts(player, tasks, draw=0)  # all players meet the same
+    rollouts: list[Rollout] = env.rollouts(player, tasks, epoch=0)  # all players meet the same chance
     said = repr([talk.messages for one in rollouts for talk in one.conversations])
     numbers = [((one.task.condition.id, one.task.case.id), _reward(one)) for one in rollouts]
     return numbers, hashlib.sha256(said.encode(errors="backslashreplace")).hexdigest()

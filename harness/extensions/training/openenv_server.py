@@ -13,6 +13,7 @@ from harness.api.errors import DataError, SetupError
 
 from .environment import TrainingEnv
 from .game import SteppedRollout
+from .rollout import Epoch
 
 try:
     from fastapi import FastAPI
@@ -38,7 +39,7 @@ class TurnObservation(Observation):
     turn: str = Field(default="", description="the name of the turn")
     legal: list[Any] | None = Field(default=None, description="all legal actions, where they are few")
     metrics: dict[str, float | None] = Field(default_factory=dict, description="of the episode, at its end")
-    error: str | None = Field(default=None, description="why the episode failed, at its end")
+    error: str | None = Field(default=None, description="why the episode pays nothing, at its end")
 
 
 class EpisodeState(State):
@@ -50,8 +51,9 @@ class EpisodeState(State):
 class OpenEnvEnvironment(Environment[ReplyAction, TurnObservation, EpisodeState]):
     """One learning agent's side of a spec's episodes.
 
-    `reset(seed=…)` draws a task, `reset(task=id)` names one. The reward comes with the last observation: that of the
-    agent and of its turns. Raises `DataError` where several agents learn.
+    `reset(seed=…)` draws a task and all chance of the episode; without a seed both are drawn anew each time.
+    `reset(task=id)` names the task, `reset(epoch=0)` asks for the chance of `harness eval`. The reward comes with the
+    last observation: that of the agent and of its turns. Raises `DataError` where several agents learn.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
@@ -60,30 +62,37 @@ class OpenEnvEnvironment(Environment[ReplyAction, TurnObservation, EpisodeState]
         super().__init__()
         self.env = TrainingEnv(spec, **options)
         self.env.single_learner()
-        self.rng = random.Random(0)
+        self.env.check_texts()
+        self.rng = random.Random()
         self.game: SteppedRollout | None = None
         self._state = EpisodeState()
 
     def reset(
-        self, seed: int | None = None, episode_id: str | None = None, task: str | None = None, **more: Any
+        self,
+        seed: int | None = None,
+        episode_id: str | None = None,
+        task: str | None = None,
+        epoch: Epoch | None = None,
+        **more: Any,
     ) -> TurnObservation:
         """Begin an episode."""
         if seed is not None:
             self.rng = random.Random(seed)
-        chosen = self.rng.choice(self.env.tasks) if task is None else self.env.task(task)
+        drawn, chance = self.rng.choice(self.env.tasks), self.rng.getrandbits(32)
+        chosen = drawn if task is None else self.env.task(task)
         if self.game is not None:
             self.game.close()
-        self.game = self.env.start(chosen)
+        self.game = self.env.start(chosen, epoch=chance if epoch is None else epoch)
         self._state = EpisodeState(episode_id=episode_id or chosen.id, task=chosen.id)
         return self._shown()
 
     def step(self, action: ReplyAction, timeout_s: float | None = None, **more: Any) -> TurnObservation:
-        """The agent replies; returns its next turn, or the end."""
-        if self.game is None:
-            return self.reset()
-        if self.game.pending:
-            self.game.answer({turn.agent: action.text for turn in self.game.pending})
-            self._state.step_count += 1
+        """The agent replies; returns its next turn, or the end. Raises `RuntimeError` where no turn waits for it."""
+        if self.game is None or not self.game.pending:
+            where = "no episode has begun" if self.game is None else "the episode is over"
+            raise RuntimeError(f"{where}: reset begins one")
+        self.game.answer({turn.agent: action.text for turn in self.game.pending})
+        self._state.step_count += 1
         return self._shown()
 
     @property
@@ -115,7 +124,9 @@ class OpenEnvEnvironment(Environment[ReplyAction, TurnObservation, EpisodeState]
         rollout = self.game.rollout
         [agent] = self.env.learners(rollout.task)
         numbers = {name: rollout.score.number(name) for name in rollout.score.numbers}
-        return TurnObservation(done=True, reward=rollout.paid(agent), metrics=numbers, error=rollout.error)
+        return TurnObservation(
+            done=True, reward=rollout.paid(agent), metrics=numbers, error=rollout.error or rollout.unpaid
+        )
 
 
 def create_app(spec: Any, max_sessions: int = 16, **options: Any) -> FastAPI:

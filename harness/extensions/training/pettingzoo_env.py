@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from harness.api.errors import DataError, SetupError
 
@@ -54,12 +54,15 @@ class _Episodes:
     """
 
     def __init__(self, env: TrainingEnv, actions: Actions, max_actions: int, max_chars: int) -> None:
+        if actions not in get_args(Actions):
+            raise ValueError(f"there are no actions {actions!r}: they are one of {', '.join(get_args(Actions))}")
         self.env, self.actions, self.max_actions, self.max_chars = env, actions, max_actions, max_chars
+        env.check_texts()
         self.agents = list(dict.fromkeys(agent for task in env.tasks for agent in env.learners(task)))
         # PettingZoo wants the same object each time, and one for each agent: each has a chance of its own.
         self.action_spaces = {agent: self.action_space() for agent in self.agents}
         self.observation_spaces = {agent: self.observation_space() for agent in self.agents}
-        self.rng = random.Random(0)
+        self.rng = random.Random()
         self.game: SteppedRollout | None = None
         self.answers: dict[str, Any] = {}
         self.seen: dict[str, str] = {}
@@ -84,10 +87,11 @@ class _Episodes:
         if seed is not None:
             self.rng = random.Random(seed)
         task: EnvTask = self.rng.choice(self.env.tasks)
-        if isinstance(name := (options or {}).get("task"), str):
+        given = {"epoch": self.rng.getrandbits(32), **(options or {})}
+        if isinstance(name := given.get("task"), str):
             task = self.env.task(name)
         self.answers, self.seen = {}, {}
-        self.game = self.env.start(task)
+        self.game = self.env.start(task, epoch=given["epoch"])
         self.look()
         return list(self.env.learners(task))
 
@@ -148,22 +152,22 @@ class _Episodes:
 
     def info(self, agent: str) -> dict[str, Any]:
         """`pending`: whether the agent has a turn; then `messages`, the conversation, and `legal`, the actions' names.
-        At the end `rollout`."""
+        At the end `rollout`, and `error`: why it pays nothing, or None."""
         turn, rollout = self.pending.get(agent), self.rollout
         known: dict[str, Any] = {"pending": turn is not None}
         if turn is not None:
             known |= {"messages": list(turn.messages), "legal": list(turn.reply.options or ())}
-        return known | ({} if rollout is None else {"rollout": rollout})
+        return known | ({} if rollout is None else {"rollout": rollout, "error": rollout.error or rollout.unpaid})
 
     def rewards(self, agents: Sequence[str]) -> dict[str, float]:
-        """What the episode has paid, turns included; 0 where it failed."""
+        """What the episode has paid, turns included; 0 where it pays nothing."""
         rollout = self.rollout
         return {agent: float((rollout.paid(agent) if rollout is not None else None) or 0.0) for agent in agents}
 
     @property
     def failed(self) -> bool:
-        """Whether the episode is over without a result."""
-        return self.rollout is not None and self.rollout.error is not None
+        """Whether the episode is over and pays nothing: it failed, or lacks a number."""
+        return self.rollout is not None and self.rollout.rewards is None
 
     def close(self) -> None:
         """End the present episode."""
@@ -174,8 +178,10 @@ class _Episodes:
 class HarnessParallelEnv(ParallelEnv[str, dict[str, Any], Any]):
     """A spec as a parallel environment of PettingZoo; `parallel_env` makes it.
 
-    `reset(seed=…)` draws a task, `reset(options={"task": id})` names one. Agents without a turn have an `action_mask`
-    of zeros, and what they do is ignored. The reward comes at the end; an episode that failed is truncated.
+    `reset(seed=…)` draws a task and all chance of the episode; without a seed both are drawn anew each time.
+    `options={"task": id}` names the task, `{"epoch": 0}` asks for the chance of `harness eval`. Agents without a turn
+    have an `action_mask` of zeros, and what they do is ignored. The reward comes at the end; an episode that failed,
+    or lacks a number, is truncated, and `error` in its infos says why.
     """
 
     def __init__(self, env: TrainingEnv, actions: Actions, max_actions: int, max_chars: int) -> None:

@@ -39,6 +39,7 @@ class PaidEpisode:
     """An episode as rewards are paid for it.
 
     Attributes:
+        plan: whose episode it is, with the seed of its epoch.
         job: its condition, case and repeat.
         episode: graded.
         score: its metrics.
@@ -46,6 +47,7 @@ class PaidEpisode:
         learners: the agents that learn.
     """
 
+    plan: Plan
     job: Job
     episode: Episode
     score: EpisodeScore

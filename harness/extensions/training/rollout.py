@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,10 @@ from .rewards import NoRewardError, PaidEpisode, Rewards
 
 if TYPE_CHECKING:
     from .environment import TrainingEnv
+
+
+Epoch = int | str
+"""Which pass over the tasks an episode belongs to: 0 has the chance of `harness eval`, each other one its own."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,7 @@ class Rollout:
         rewards: what it pays; None if it failed or has no number.
         unpaid: why an episode that did not fail has no rewards: which number it lacks.
         opponents: group → the name of the opponent from the pool that played it.
+        epoch: the pass over the tasks whose chance it had.
     """
 
     task: EnvTask
@@ -70,6 +76,12 @@ class Rollout:
     rewards: Rewards | None = None
     unpaid: str | None = None
     opponents: Mapping[str, str] = field(default_factory=dict)
+    epoch: Epoch = 0
+
+    @property
+    def id(self) -> str:
+        """Its id, as in `episode` of a turn's seat: no other rollout has the same task, sample and epoch."""
+        return self.episode.id
 
     @property
     def error(self) -> str | None:
@@ -97,21 +109,25 @@ class RolloutRun:
         env: whose it is.
         task: what is played.
         sample: which of its group.
+        epoch: which pass over the tasks.
         learner: writes the replies of the learning agents.
         opponents: group → the name of its opponent from the pool.
         on_move: called when an agent's turn is over.
 
     Attributes:
         waiting: the learning agents whose turns of the present batch are not over.
+        raised: what of the trainer's function has ended the episode.
     """
 
     env: TrainingEnv
     task: EnvTask
     sample: int
+    epoch: Epoch
     learner: Learner
     opponents: Mapping[str, str] = field(default_factory=dict)
     on_move: Callable[[], None] = lambda: None
     batches: list[list[Move]] = field(default_factory=list)
+    raised: BaseException | None = None
     _over: set[tuple[int, str]] = field(default_factory=set)
 
     @property
@@ -127,7 +143,7 @@ class RolloutRun:
         What a plugin or the trainer's function raises fails this episode alone. Raises `TrainerError`, and what stops
         a run: an engine that died, a sandbox that is missing.
         """
-        task, env, outcome, error = self.task, self.env, None, None
+        task, env, plan, outcome, error = self.task, self.env, self._plan, None, None
         job = task.condition, task.case, task.repeat
         try:
             outcome = await self._moves()
@@ -135,9 +151,10 @@ class RolloutRun:
             raise
         except (Exception, SystemExit) as failure:
             error = describe(failure)
-        columns = labels(env.plan, task.condition, task.case)
+            self.raised = failure if any(failure is one for one in self.learner.raised) else None
+        columns = labels(plan, task.condition, task.case)
         facts = task.condition.id, task.case.id, task.repeat, columns, task.case.roles, self.batches, outcome
-        episode = Episode(task.id, *facts, error=error)
+        episode = Episode(self.learner.episode, *facts, error=error)
         if task.condition.task.grading != "quick":  # others continue meanwhile
             episode = await asyncio.to_thread(grade, episode, task.condition, task.case, provider=env.sandbox)
         else:
@@ -145,27 +162,33 @@ class RolloutRun:
         asked = turns_of(episode, task.condition, task.case)
         usage = usage_of(episode, task.condition, task.case, {})
         truth = task.condition.uses_ground_truth
-        scored = score(episode, env.plan.metrics, truth, turns=asked, usage=usage)
+        scored = score(episode, plan.metrics, truth, turns=asked, usage=usage)
         rewards = unpaid = None
         if scored.error is None:
             try:
                 learners = tuple(self.learner.groups)
-                rewards = await env.reward_rule.pay(PaidEpisode(job, episode, scored, self._seats(), learners))
+                rewards = await env.reward_rule.pay(PaidEpisode(plan, job, episode, scored, self._seats(), learners))
             except NoRewardError as why:
                 unpaid = str(why)
         conversations = tuple(self._conversations(rewards))
-        return Rollout(task, self.sample, episode, scored, conversations, rewards, unpaid, self.opponents)
+        return Rollout(task, self.sample, episode, scored, conversations, rewards, unpaid, self.opponents, self.epoch)
+
+    @functools.cached_property
+    def _plan(self) -> Plan:
+        """The plan with the seed of the epoch, which all chance of an episode derives from; its cases stay."""
+        plan = self.env.plan
+        return plan if self.epoch == 0 else replace(plan, seed=derive_seed(plan.seed, "epoch", self.epoch))
 
     def _seats(self) -> dict[str, Seat]:
         """Agent → who sits there."""
-        return self.env.seats(self.task, self.opponents)
+        return self.env.seats(self._plan, self.task, self.opponents)
 
     def _conversations(self, rewards: Rewards | None) -> list[AgentConversation]:
         own = self.learner.conversations({} if rewards is None else rewards.turns)
         return own if rewards is None else [replace(one, reward=rewards.agents.get(one.agent)) for one in own]
 
     async def _moves(self) -> Outcome:
-        task, plan = self.task, self.env.plan
+        task, plan = self.task, self._plan
         job = task.condition, task.case, task.repeat
         engines: Mapping[str, Engine] = self.env.engines
         players: dict[str, Player] = {}

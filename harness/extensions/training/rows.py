@@ -18,7 +18,7 @@ from harness.api.errors import DataError
 from .conversations import TokenSample
 from .environment import TrainingEnv
 from .learner import Generate
-from .rollout import EnvTask, Rollout
+from .rollout import EnvTask, Epoch, Rollout
 
 Prompt = list[dict[str, str]]
 """Messages of a dataset's row."""
@@ -106,20 +106,24 @@ def row_of(rollout: Rollout, agent: str) -> TokenRow:
 
 
 async def play_rows(
-    env: TrainingEnv, batch: Iterable[Sequence[Mapping[str, str]]], generate: Generate
+    env: TrainingEnv,
+    batch: Iterable[Sequence[Mapping[str, str]]],
+    generate: Generate,
+    epoch: Epoch | None = None,
 ) -> list[TokenRow]:
     """Play the episodes of a batch's rows side by side, with a coroutine function that writes the replies.
 
     All rows have a reward, since trainers take no batch without: where an episode pays nothing, the mean of the same
-    agent's other rows in this task, which leaves their baseline where it is; 0.0 without any. Raises as `row_of`.
+    agent's other rows in this task, which leaves their baseline where it is; 0.0 without any. `epoch`: as in
+    `TrainingEnv.jobs`. Raises as `row_of`.
     """
     chosen = named(batch)
     for task, agent, _ in chosen:
         if agent not in env.learners(env.task(task)):
             raise DataError(f"a row names {agent!r}, which does not learn in task {task!r}")
     samples = list(dict.fromkeys((task, sample) for task, _, sample in chosen))
-    draw = next(env.draws)
-    plays = (env.rollout(env.task(task), generate, sample, draw=draw) for task, sample in samples)
+    jobs = env.jobs([(env.task(task), sample) for task, sample in samples], epoch=epoch)
+    plays = (env.rollout(task, generate, sample, epoch=epoch) for task, sample, epoch in jobs)
     played = await asyncio.gather(*plays)
     by_key = dict(zip(samples, played, strict=True))
     rows = [row_of(by_key[task, sample], agent) for task, agent, sample in chosen]

@@ -46,10 +46,10 @@ class Seating:
         return {**self.own, **{ENGINE + one.name: one.engine for one in pool if one.engine is not None}}
 
 
-def seated(plan: Plan, learn: Iterable[str] | None, opponents: Mapping[str, Any]) -> Seating:
+def seated(plan: Plan, learn: str | Iterable[str] | None, opponents: Mapping[str, Any]) -> Seating:
     """Who plays, by the arguments of a `TrainingEnv`, else by the spec.
 
-    Raises `SpecError`: a group that there is not, or that others play; nobody who could play; a wrong pool.
+    Raises `SpecError`: a group that there is not, or that others play; nobody who learns or could play; a wrong pool.
     """
     learning = _learning(plan, learn)
     rest = {g.name for condition in plan.conditions for g in condition.groups if _is_under_test(g)} - learning
@@ -102,12 +102,13 @@ def seated(plan: Plan, learn: Iterable[str] | None, opponents: Mapping[str, Any]
     return Seating(whole, learning, pooled, league, engines)
 
 
-def _learning(plan: Plan, learn: Iterable[str] | None) -> frozenset[str]:
+def _learning(plan: Plan, learn: str | Iterable[str] | None) -> frozenset[str]:
     """The groups that learn. Raises `SpecError` for one that there is not, or that a policy or another model plays."""
     groups = [group for condition in plan.conditions for group in condition.groups]
     own = {group.name for group in groups if _is_under_test(group)}
     declared = learn is None and plan.spec.get("learn") is not None
-    names = list(dict.fromkeys(plan.spec.get("learn") or () if learn is None else learn))
+    given = plan.spec.get("learn") or () if learn is None else [learn] if isinstance(learn, str) else learn
+    names = list(dict.fromkeys(given))
     for i, name in enumerate(names):
         if name not in own:
             there = name in {group.name for group in groups}
@@ -117,7 +118,10 @@ def _learning(plan: Plan, learn: Iterable[str] | None) -> frozenset[str]:
     if not own:
         message = "no model under test plays here, so nothing can learn"
         raise SpecError(message, place=plan.spec.place("agents"), hint="Let a group under agents: have model: model.")
-    return frozenset(names if learn is not None or declared else own)
+    if learn is not None and not names:
+        hint = f"Name groups, or leave learn= out for all that can: {', '.join(sorted(own))}."
+        raise SpecError("learn: nobody learns", place=plan.spec.place("agents"), hint=hint)
+    return frozenset(names or own)
 
 
 def _policy(plan: Plan, given: Reference, place: Place) -> Callable[[], Policy]:

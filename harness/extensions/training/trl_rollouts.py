@@ -11,6 +11,7 @@ episode are played by the model that learns.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,7 +45,8 @@ def rollout_func(
 ) -> Callable[[list[Any], Any], dict[str, list[Any]]]:
     """A `rollout_func` that plays the episodes of a batch's rows.
 
-    `env_mask` marks what the model wrote; the reward holds for the whole conversation.
+    `env_mask` marks what the model wrote; the reward holds for the whole conversation. The trainer's step is the epoch:
+    a task that comes again has another chance.
 
     Args:
         env: whose tasks the rows name.
@@ -64,7 +66,9 @@ def rollout_func(
         )
         chosen = named(batch)
         samples = {(task, sample): (env.task(task), sample) for task, _, sample in chosen}
-        played = dict(zip(samples, env.batched(model, samples.values(), concurrency=concurrency), strict=True))
+        step = trainer.state.global_step  # all processes have the same, and a run that goes on the next
+        rollouts = env.batched(model, samples.values(), concurrency=concurrency, epoch=step)
+        played = dict(zip(samples, rollouts, strict=True))
         for rollout in played.values():
             on_rollout(rollout)
         rows = [row_of(played[task, sample], agent) for task, agent, sample in chosen]
@@ -82,12 +86,14 @@ def rollout_func(
 class TurnTools:
     """An environment for `environment_factory`: one agent learns, and acts by calling the tool `act`.
 
-    `reset(task=…)` begins an episode (each row of the dataset names its task) and returns what the agent is shown.
+    `reset(task=…)` begins an episode (each row of the dataset names its task) and returns what the agent is shown. Its
+    epoch is how often `reset` was called before: TRL resets all that play a batch, so a group shares its chance.
     """
 
     def __init__(self, env: TrainingEnv) -> None:
         self._env = env
         self._game: SteppedRollout | None = None
+        self._epochs = itertools.count()
 
     def reset(self, task: str | None = None, **row: Any) -> str:
         """Begin an episode; returns the agent's first prompt.
@@ -98,7 +104,7 @@ class TurnTools:
         """
         chosen = self._env.tasks[0] if task is None else self._env.task(task)
         self._close()
-        self._game = self._env.start(chosen)
+        self._game = self._env.start(chosen, epoch=next(self._epochs))
         return self._shown()
 
     def act(self, reply: str) -> str:
@@ -141,8 +147,10 @@ class TurnTools:
 
 
 def environment_factory(env: TrainingEnv) -> Callable[[], TurnTools]:
-    """An `environment_factory` for a spec in which one agent learns. Raises `DataError` if there are more."""
+    """An `environment_factory` for a spec in which one agent learns. Raises `DataError` if there are more,
+    `SpecError` where rewards count tokens."""
     env.single_learner()
+    env.check_texts()
     return lambda: TurnTools(env)
 
 

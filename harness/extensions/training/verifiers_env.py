@@ -12,7 +12,6 @@ agent that learns; all others are policies or engines of the spec.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -133,14 +132,16 @@ class SpecEnv(vf.Env[SpecEnvConfig]):
         for name, program in config.agent_harnesses().items():
             if not isinstance(program, SeatConfig):
                 raise ValueError(f"{name}.harness.id is {program.id!r}: the program of a seat is that of its package")
-        self._samples = itertools.count()
 
     async def run(self, task: vf.Task, agents: vf.Agents) -> None:
-        """Play one episode, and pay its traces."""
+        """Play one episode, and pay its traces.
+
+        Nothing says which episodes are a group there: each has a chance of its own, by how often its task was played.
+        """
         taskset: SpecTaskset = self.taskset
         played = taskset.find(task.data)
         async with Seats(agents, self.names, task) as seats:
-            rollout = await taskset.games.rollout(played, seats.generate, next(self._samples))
+            rollout = await taskset.games.rollout(played, seats.generate)
             if rollout.error is not None:
                 raise seats.failure or vf.EnvError(rollout.error)
             if rollout.rewards is None:
@@ -155,7 +156,7 @@ class SpecEnv(vf.Env[SpecEnvConfig]):
 def environment(
     spec: str | Path | Mapping[str, Any],
     *,
-    learn: Iterable[str] | None = None,
+    learn: str | Iterable[str] | None = None,
     opponents: Mapping[str, Reference | Engine] | None = None,
     beside: str | Path | None = None,
     **more: Any,
@@ -164,8 +165,8 @@ def environment(
 
     Args:
         spec, opponents: as of `TrainingEnv`.
-        learn: names of the groups under `agents:` that are agents of `verifiers`; None: all that the model under test
-            would play, for which the spec is read now.
+        learn: the group under `agents:` that is an agent of `verifiers`, or several; None: all that the model under
+            test would play, for which the spec is read now.
         beside: a file of the package; names are looked up in the folder `project` beside it, if there is one, else in
             what ships and what is installed.
         more: further arguments of `TrainingEnv`.
@@ -179,7 +180,7 @@ def environment(
     if learn is None:
         with TrainingEnv(**arguments, limit=1) as games:
             learn = games.learn
-    names = agent_names(learn)
+    names = agent_names([learn] if isinstance(learn, str) else learn)
     arguments["learn"] = sorted(names)
     seat = vf.AgentConfig(runtime=vf.SubprocessConfig())  # no process runs in it
     fields: dict[str, Any] = dict.fromkeys(names.values(), (vf.AgentConfig, seat))

@@ -58,6 +58,11 @@ def test_advantages_are_centered_in_their_group(baseline: Literal["shared", "gro
             assert sorted(paid) == sorted(paid, key=lambda one: (one[1], one[0]))  # the same order
 
 
+def test_a_baseline_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ValueError, match="no baseline 'leave_one_out': it is one of shared, group, agent"):
+        advantages([], "leave_one_out")  # type: ignore[arg-type]
+
+
 def test_groups_without_variance_are_named() -> None:
     found = advantages(played(always))
     assert found.groups == 3 and len(found.flat) == 3 and str(found) == "3 groups, 3 without variance"

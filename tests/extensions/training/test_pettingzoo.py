@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from harness.api.errors import DataError
+from harness.api.errors import DataError, SpecError
+from harness.extensions.training import NoRewardError, TrainingEnv
 from harness.extensions.training.pettingzoo_env import Actions, aec_env, parallel_env
 
 with warnings.catch_warnings():  # its examples are made in a way that it deprecates
     warnings.simplefilter("ignore")
+    from pettingzoo import AECEnv
     from pettingzoo.test import api_test, parallel_api_test
 
 SPECS: dict[str, tuple[Actions, dict[str, Any]]] = {
@@ -54,6 +56,46 @@ def test_the_reward_is_that_of_the_episode_and_a_seed_plays_the_same_again() -> 
     env.close()
 
 
+DUEL: dict[str, Any] = {
+    "name": "duel",
+    "task": {"use": "openspiel", "game": "repeated_game(stage_game=matrix_rps(),num_repetitions=30)"},
+    "protocol": {"use": "steps", "max_timesteps": 60},
+    "prompts": "games/standard",
+    "agents": {"default": "model", "rival": {"policy": "random", "agents": ["Player-1"]}},
+    "metrics": ["score"],
+}
+"""Against an opponent that draws."""
+
+
+@pytest.mark.parametrize("make", [parallel_env, aec_env])
+def test_a_seed_draws_the_chance_of_the_episode_too(make: Any) -> None:
+    env = make(DUEL)
+    own = TrainingEnv(DUEL)
+    task = own.tasks[0].id
+
+    def rival(**asked: Any) -> tuple[Any, ...]:
+        env.reset(**asked)
+        rollout = None
+        while rollout is None:
+            if isinstance(env, AECEnv):
+                env.step(0)
+                infos = env.infos
+            else:
+                *_, infos = env.step(dict.fromkeys(env.agents, 0))
+            rollout = next(iter(infos.values())).get("rollout")
+        return tuple(move.action for move in rollout.episode.moves() if move.agent == "Player-1")
+
+    named = {"task": task}
+    assert rival(seed=1, options=named) == rival(seed=1, options=named)
+    assert len({rival(seed=seed, options=named) for seed in range(4)}) == 4
+    assert len({rival(options=named) for _ in range(4)}) == 4  # without a seed another each time
+    [first] = own.rollouts(lambda *given: given[3].reply.options[0], own.tasks[:1])
+    own.close()
+    expected = tuple(move.action for move in first.episode.moves() if move.agent == "Player-1")
+    assert rival(options={**named, "epoch": 0}) == expected
+    env.close()
+
+
 @pytest.mark.parametrize(
     ("spec", "options", "says"),
     [
@@ -66,6 +108,35 @@ def test_turns_without_a_few_legal_actions_are_refused(spec: str, options: dict[
     with pytest.raises(DataError, match=says):
         env.reset(seed=1)
     env.close()
+
+
+class Unpaid:
+    """Has no number of any episode."""
+
+    async def pay(self, played: Any) -> Any:
+        raise NoRewardError("the game came to no end")
+
+
+def test_an_episode_that_pays_nothing_is_truncated_and_says_why() -> None:
+    env = parallel_env("repeated_dilemmas", limit=1)
+    env._episodes.env.reward_rule = Unpaid()
+    env.reset(seed=1)
+    while env.agents:
+        _, paid, ended, truncated, infos = env.step(dict.fromkeys(env.agents, 0))
+    assert {*paid.values()} == {0.0} and not any(ended.values()) and all(truncated.values())
+    assert {info["error"] for info in infos.values()} == {"the game came to no end"}
+    env.close()
+
+
+def test_rewards_that_count_tokens_are_refused() -> None:
+    spec = {"extends": "repeated_dilemmas", "rewards": {"length": {"use": "tokens", "kind": "output"}}}
+    with pytest.raises(SpecError, match=r"rewards: length: replies are texts .*\n.*Leave this part out"):
+        parallel_env(spec, limit=1)
+
+
+def test_actions_that_there_are_not_are_refused() -> None:
+    with pytest.raises(ValueError, match="no actions 'option': they are one of options, text"):
+        parallel_env("repeated_dilemmas", limit=1, actions="option")  # type: ignore[arg-type]
 
 
 def test_an_action_that_is_not_legal_is_refused() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import harness
 from harness.api import Completion, Move, Reply, Request
-from harness.api.errors import SpecError
+from harness.api.errors import DataError, SpecError
 from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.extensions.training import PendingTurn, Rollout, TrainerError, TrainingEnv
@@ -86,7 +86,7 @@ def test_an_episode_is_that_of_eval_move_by_move(name: str, tmp_path: Path) -> N
     run = harness.evaluate(spec, Mock(function=by_engine), limit=limit, output_path=tmp_path / "run")
     with TrainingEnv(spec, limit=limit) as env:
         rollouts = env.rollouts(by_trainer)
-        lockstep = env.batched(lambda turns: [by_trainer((), (), {}, turn) for turn in turns], env.tasks[:3])
+        lockstep = env.batched(lambda turns: [by_trainer((), (), {}, turn) for turn in turns], env.tasks[:3], epoch=0)
     assert {one.task.id: facts(one.episode.batches) for one in rollouts} == dict(recorded(run))
     assert [facts(one.episode.batches) for one in lockstep] == [facts(one.episode.batches) for one in rollouts[:3]]
     own = {score.id: score.numbers for score in run.scores}
@@ -208,6 +208,50 @@ def test_a_trainer_that_raises_or_hangs_fails_its_episode_alone() -> None:
     assert [one.rewards is None for one in rollouts] == [False, True, True, True]
 
 
+def test_a_trainer_that_raises_in_every_episode_is_told() -> None:
+    def broken(messages: Any, tools: Any, sampling: Any, seat: PendingTurn) -> str:
+        return str(messages[0]["text"])
+
+    async def broken_too(messages: Any, tools: Any, sampling: Any, seat: PendingTurn) -> str:
+        return broken(messages, tools, sampling, seat)
+
+    async def never(*_: Any) -> str:
+        await asyncio.Event().wait()
+        return "0"
+
+    def differs(messages: Any, tools: Any, sampling: Any, seat: PendingTurn) -> str:
+        raise OSError(seat.episode)
+
+    with consensus() as env:
+        for generate, timeout in ((broken, None), (broken, 60), (broken_too, None)):
+            with pytest.raises(KeyError, match="text") as error:
+                env.rollouts(generate, env.tasks[:2], 2, timeout=timeout)
+            assert "broken" in [entry.name for entry in error.traceback]
+        rollouts = env.rollouts(differs, env.tasks[:1], 2)
+        assert all("OSError" in str(one.error) for one in rollouts)
+        assert env.rollouts(broken, []) == []
+        [slow] = env.rollouts(never, env.tasks[:1], timeout=0.01)
+        assert "gave no reply" in str(slow.error)
+
+
+@pytest.mark.parametrize(
+    ("generate", "says"),
+    [
+        (
+            lambda messages, seat: "0",
+            r"called as generate\(messages, tools, sampling, seat\), but takes \(messages, seat",
+        ),
+        ("a model", "generate is 'a model', neither a function"),
+    ],
+)
+def test_a_function_that_cannot_be_called_is_refused(generate: Any, says: str) -> None:
+    with consensus() as env:
+        with pytest.raises(TrainerError, match=says):
+            env.rollouts(generate)
+        with pytest.raises(TrainerError, match=says):
+            asyncio.run(env.rollout(env.tasks[0], generate))
+
+
 def test_an_episode_is_answered_step_by_step() -> None:
     with consensus() as env, env.start(env.tasks[0]) as game:
         assert [turn.agent for turn in game.pending] == list(env.tasks[0].case.agents)
@@ -264,6 +308,8 @@ def test_groups_that_do_not_learn_are_played_by_others() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
+        ({"learn": []}, "learn: nobody learns\n.*default"),
+        ({"learn": "defualt"}, "there is no group 'defualt' under agents:"),
         ({"learn": ["defualt"]}, "there is no group 'defualt' under agents:"),
         ({"opponents": {"default": "random"}}, "opponents: 'default': it learns"),
         ({"opponents": {"rest": "random"}}, "opponents: 'rest': the model under test plays no such group"),
@@ -272,6 +318,22 @@ def test_groups_that_do_not_learn_are_played_by_others() -> None:
 def test_seats_that_are_not_there_are_refused(given: dict[str, Any], says: str) -> None:
     with pytest.raises(SpecError, match=says):
         consensus(**given)
+
+
+def test_a_group_that_learns_may_stand_alone() -> None:
+    with consensus(learn="default") as env:
+        assert env.learn == {"default"}
+
+
+def test_a_task_may_be_named_by_its_id() -> None:
+    with consensus() as env:
+        name = env.tasks[0].id
+        rollouts = [*env.rollouts(by_trainer, [name, (name, 1)], epoch=0), asyncio.run(env.rollout(name, by_trainer))]
+        assert all(one.task is env.tasks[0] for one in rollouts)
+        with env.start(name) as game:
+            assert game.pending
+        with pytest.raises(DataError, match="there is no task 'none'"):
+            env.rollouts(by_trainer, ["none"])
 
 
 def test_calls_that_hang_keep_no_other_call_waiting() -> None:

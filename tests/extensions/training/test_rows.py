@@ -132,6 +132,6 @@ def test_the_lines_for_verl(monkeypatch: pytest.MonkeyPatch) -> None:
     with TrainingEnv("teams/star") as env:
         [prompt, *_] = prompts(env, env.tasks[:1])
     loop = scope["HarnessAgentLoop"](Server(), tokenizer)
-    output = asyncio.run(loop.run({"temperature": 1.0}, raw_prompt=prompt))
+    output = asyncio.run(loop.run({"temperature": 1.0}, raw_prompt=prompt, uid="5f0c"))
     assert len(output.response_ids) == len(output.response_mask) == len(output.response_logprobs)
     assert output.reward_score is not None and output.num_turns >= 2

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from harness.api.errors import DataError
-from harness.extensions.training import Rollout, TrainingEnv
+from harness.api.errors import DataError, SpecError
+from harness.extensions.training import NoRewardError, Rollout, TrainingEnv
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -30,6 +30,13 @@ TIT_FOR_TAT = {
     },
 }
 """One agent learns; the other does what it did."""
+
+
+class Unpaid:
+    """Has no number of any episode."""
+
+    async def pay(self, played: Any) -> Any:
+        raise NoRewardError("the game came to no end")
 
 
 def config(folder: Path, batch: int, steps: int = 5, **more: Any) -> Any:
@@ -77,6 +84,7 @@ def test_several_agents_learn_by_rollout_func(tmp_path: Path, monkeypatch: pytes
         trainer.train()
     assert trainer.state.global_step == 5
     assert len(played) >= 10 and all(one.error is None for one in played)
+    assert {one.epoch for one in played} == {*range(5)}  # one a step
     for conversation in played[0].conversations:
         [sample] = conversation.samples()
         last = conversation.replies[-1].completion
@@ -129,8 +137,16 @@ def test_one_agent_learns_by_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         while shown != "The episode is over.":
             shown = game.act("Cooperate")
         assert game.get_reward() == 0.5  # 5 of 10 points a round
-        unpaid = {**TIT_FOR_TAT, "rewards": {"length": {"use": "tokens", "weight": -0.01}}}  # texts have none
-        with TrainingEnv(unpaid) as other:
+        several_at_once = [factory() for _ in range(2)]  # TRL makes some once, and resets all of them for each batch
+        for _ in range(2):
+            for one in several_at_once:
+                one.reset(task=env.tasks[0].id)
+        assert [one._game._run.epoch for one in several_at_once] == [1, 1]
+        counts = {**TIT_FOR_TAT, "rewards": {"length": {"use": "tokens", "weight": -0.01}}}
+        with TrainingEnv(counts) as other, pytest.raises(SpecError, match="replies are texts"):
+            environment_factory(other)
+        with TrainingEnv(TIT_FOR_TAT) as other:
+            other.reward_rule = Unpaid()
             failed = environment_factory(other)()
             failed.reset()
             assert failed.get_reward() is None

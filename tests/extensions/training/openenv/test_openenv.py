@@ -22,6 +22,15 @@ SPEC: dict[str, Any] = {
     "matrix": {"problem": ["consensus"], "graphs": ["small_world"], "size": [4]},
 }
 """One agent of four learns."""
+DUEL: dict[str, Any] = {
+    "name": "duel",
+    "task": {"use": "openspiel", "game": "repeated_game(stage_game=matrix_rps(),num_repetitions=30)"},
+    "protocol": {"use": "steps", "max_timesteps": 60},
+    "prompts": "games/standard",
+    "agents": {"default": "model", "rival": {"policy": "random", "agents": ["Player-1"]}},
+    "metrics": ["score"],
+}
+"""Against an opponent that draws."""
 
 
 def app_of(spec: Any) -> Any:
@@ -53,7 +62,7 @@ def test_a_client_plays_an_episode_to_its_reward(tmp_path: Any) -> None:
     run = harness.evaluate(SPEC, Mock(text="0"), output_path=tmp_path / "run")
     with served(app_of(SPEC)) as address, GenericEnvClient(base_url=address).sync() as client:
         for _ in range(2):
-            result = client.reset(seed=1)
+            result = client.reset(seed=1, epoch=0)  # with the chance of the evaluation
             turns = 0
             while not result.done:
                 assert result.observation["prompt"] in "\n\n".join(
@@ -91,6 +100,38 @@ def test_two_clients_play_side_by_side() -> None:
             assert first.observation["messages"] == second.observation["messages"]
             first, second = one.step({"text": "1"}), other.step({"text": "1"})
         assert second.done and first.reward == second.reward
+
+
+def test_a_seed_draws_the_chance_of_the_episode_too() -> None:
+    from harness.extensions.training.openenv_server import OpenEnvEnvironment, ReplyAction
+
+    def others(env: OpenEnvEnvironment, **asked: Any) -> list[Any]:
+        shown = env.reset(**asked)
+        while not shown.done:
+            shown = env.step(ReplyAction(text="Rock"))
+        assert env.game is not None
+        return [move.action for move in env.game.rollout.episode.moves() if move.agent == "Player-1"]
+
+    sessions = [OpenEnvEnvironment(DUEL) for _ in range(2)]
+    assert others(sessions[0], seed=1) == others(sessions[1], seed=1) != others(sessions[0], seed=2)
+    assert len({str(others(env)) for env in sessions * 2}) == 4  # without a seed another each time, in each session
+    for env in sessions:
+        env.close()
+
+
+def test_a_step_outside_an_episode_is_an_error() -> None:
+    """Else the end would pay again, or an action be lost."""
+    from openenv.core.generic_client import GenericEnvClient
+
+    with served(app_of(SPEC)) as address, GenericEnvClient(base_url=address).sync() as client:
+        with pytest.raises(RuntimeError, match="no episode has begun: reset begins one"):
+            client.step({"text": "0"})
+        result = client.reset(seed=1)
+        while not result.done:
+            result = client.step({"text": "0"})
+        with pytest.raises(RuntimeError, match="the episode is over: reset begins one"):
+            client.step({"text": "0"})
+        assert not client.reset(seed=1).done
 
 
 def test_an_engine_that_sessions_would_share_is_refused() -> None:

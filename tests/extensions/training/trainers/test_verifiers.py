@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -239,7 +240,30 @@ def test_a_trace_is_paid_for_its_own_turns_too() -> None:
         assert trace.info["harness"].get("turn_rewards") == ({"0": 0.5} if index == 0 else None)
 
 
-def test_samples_of_a_task_differ_by_the_model_alone() -> None:
+def test_an_episode_that_comes_again_has_another_chance() -> None:
+    """`verifiers` plays rollouts of a task independently, and says of none to which group or pass it belongs."""
+    spec = {
+        "name": "duel",
+        "task": {"use": "openspiel", "game": "repeated_game(stage_game=matrix_rps(),num_repetitions=6)"},
+        "protocol": {"use": "steps", "max_timesteps": 12},
+        "prompts": "games/standard",
+        "agents": {"default": "model", "rival": {"policy": "random", "agents": ["Player-1"]}},
+        "metrics": ["score"],
+    }
+    with TrainingEnv(spec) as env:
+        expected = [env.rollouts(by_trainer, env.tasks[:1], epoch=epoch)[0] for epoch in range(3)]
+    with installed(spec, learn=["default"]) as name, FakeOpenAI(by_server) as server:
+        there = play(name, server.url, samples=3)
+
+    def shown(conversations: Any) -> set[str]:
+        return {str(said(one.messages)) for one in conversations}
+
+    seen = [shown(episode.traces) for episode in there]
+    assert all(one != other for one, other in itertools.combinations(seen, 2))
+    assert sorted(map(sorted, seen)) == sorted(sorted(shown(one.conversations)) for one in expected)
+
+
+def test_samples_of_a_task_differ_by_the_model_alone_where_nothing_is_chance() -> None:
     with installed("agentsnet_quick") as name, FakeOpenAI(by_server) as server:
         one, two = play(name, server.url, samples=2)
     assert {key: said(trace.messages) for key, trace in traces_of(one).items()} == {
