@@ -11,6 +11,7 @@ from harness.api import Engine, Policy
 from harness.api.errors import KEY, Place, SpecError, UserError, near, raise_all
 from harness.config.building import Reference, make, parts_of
 from harness.config.plan import Condition, Group, Plan
+from harness.config.spec import Variant
 from harness.plugins import parameters
 
 from .declared_rewards import reward_rule
@@ -70,33 +71,31 @@ def seated(plan: Plan, learn: str | Iterable[str] | None, opponents: Mapping[str
     league = league_of(plan, entry) if entry is not None else None
     engines: dict[str, Engine] = {}
     policies: dict[str, Callable[[], Policy]] = {}
-    for name in sorted(rest):
-        given = by_group.get(name, plan.spec.get("baseline"))
+    for name in sorted(pooled | by_group.keys()):
         if name in pooled:
             assert league is not None
             first = next(iter(league.pool.values()))  # until one is drawn
             if first.policy is not None:
                 policies[name] = first.policy
             continue
-        if given is None:
-            message = f"nobody plays group {name!r}, which does not learn, and the spec has no baseline"
-            hint = f"Say who does: opponents={{{name!r}: 'a policy, or an engine'}}."
-            raise SpecError(message, place=plan.spec.place("agents"), hint=hint)
+        given = by_group[name]
         if isinstance(given, Engine):
             engines[_OF_GROUP + name] = given
             continue
-        place = plan.spec.place("agents", name) if name in by_group else plan.spec.place("baseline")
-        policies[name] = _policy(plan, given, place)
+        policies[name] = _policy(plan, given, plan.spec.place("agents", name))
+    variants = plan.spec.variants() if rest - pooled - by_group.keys() else []
 
-    def seat(group: Group) -> Group:
+    def seat(condition: Condition, group: Group) -> Group:
         if group.name not in rest or not _is_under_test(group):
             return group
         if group.name in policies:
             return replace(group, model=None, policy=policies[group.name])
-        return replace(group, model=_OF_GROUP + group.name)
+        if _OF_GROUP + group.name in engines or group.name in pooled:
+            return replace(group, model=_OF_GROUP + group.name)
+        return replace(group, model=None, policy=_baseline(plan, variants, condition, group.name))
 
     def seats_of(condition: Condition) -> Condition:
-        return replace(condition, groups=tuple(map(seat, condition.groups)))
+        return replace(condition, groups=tuple(seat(condition, group) for group in condition.groups))
 
     whole = replace(plan, conditions=tuple(map(seats_of, plan.conditions)))
     return Seating(whole, learning, pooled, league, engines)
@@ -122,6 +121,20 @@ def _learning(plan: Plan, learn: str | Iterable[str] | None) -> frozenset[str]:
         hint = f"Name groups, or leave learn= out for all that can: {', '.join(sorted(own))}."
         raise SpecError("learn: nobody learns", place=plan.spec.place("agents"), hint=hint)
     return frozenset(names or own)
+
+
+def _baseline(plan: Plan, variants: Sequence[Variant], condition: Condition, name: str) -> Callable[[], Policy]:
+    """The policy that plays a group where no model does: its own baseline, or that of the spec. Raises `SpecError`."""
+    labels = condition.labels
+    variant = next(one for one in variants if all(labels.get(key) == value for key, value in one.labels.items()))
+    body = (variant.data.get("agents") or {}).get(name)
+    own = body.get("baseline") if isinstance(body, Mapping) else None
+    given = own or variant.data.get("baseline")
+    if given is None:
+        message = f"nobody plays group {name!r}, which does not learn, and the spec has no baseline"
+        hint = f"Say who does: opponents={{{name!r}: 'a policy, or an engine'}}."
+        raise SpecError(message, place=plan.spec.place("agents"), hint=hint)
+    return _policy(plan, given, plan.spec.place("agents", name) if own else plan.spec.place("baseline"))
 
 
 def _policy(plan: Plan, given: Reference, place: Place) -> Callable[[], Policy]:

@@ -131,3 +131,14 @@ def test_ratings_need_games_that_somebody_wins() -> None:
         TrainingEnv(spec, opponents={"pool": ["random"], "by": "rating"}, limit=1)
     with TrainingEnv(spec, limit=1) as env, pytest.raises(SpecError, match="there is no pool of opponents"):
         env.add_opponent("x", "random")
+
+
+def test_the_baseline_of_each_condition_plays_who_does_not_learn() -> None:
+    matrix = {"who": [{"name": "any", "rival": "random"}, {"name": "folds", "rival": FOLDS}]}
+    with TrainingEnv({**GAME, "matrix": matrix, "baseline": "${who.rival}"}) as env:
+        played = env.rollouts(plays)
+    said = {"any": set[str](), "folds": set[str]()}
+    for one in played:
+        moves = (move for move in one.episode.moves() if move.agent == "Player-1")
+        said[one.score.labels["who"]] |= {str(move.action) for move in moves}
+    assert "Fold" in said["folds"] and "Raise" not in said["folds"] and "Raise" in said["any"]
