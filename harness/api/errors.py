@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -197,16 +197,6 @@ def raise_all(errors: Iterable[SpecError]) -> None:
         mistakes[MAX_MISTAKES:] = [SpecError(f"… and more; these are the first {MAX_MISTAKES}")]
     if mistakes:
         raise CombinedSpecError(map(str, mistakes))
-
-
-def causes(error: BaseException) -> Iterator[BaseException]:
-    """An exception, the one that it was raised from, the cause of that, …; each once."""
-    visited: set[int] = set()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in visited:
-        visited.add(id(cause))
-        yield cause
-        cause = cause.__cause__
 
 
 def near(name: str, choices: Iterable[str]) -> str:

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from harness.api.errors import Place, causes
+from harness.api.causes import causes
+from harness.api.errors import Place
 from harness.plugins import manifests
 from harness.plugins.extension import (
     ADDS_OPTIONS,

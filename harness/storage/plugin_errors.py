@@ -7,7 +7,8 @@ import traceback
 from pathlib import Path
 from types import FrameType
 
-from harness.api.errors import UserError, causes
+from harness.api.causes import causes
+from harness.api.errors import UserError
 from harness.api.plugin import MOUNT
 
 _MAX_MESSAGE_CHARS = 2_000  # characters

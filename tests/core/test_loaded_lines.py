@@ -6,15 +6,15 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-MOST = 20_250
+MOST = 20_350
 """Lines of ours that the main command may load with a mock model.
 
 What a plain run needs: rules for replies in many more styles, shares of turns that were read, and approvals of what a
 spec sends took 1,500 lines; what a run says of replies like those of this mock, none of which is read, 500;
 rules that end a run and rounds of pairings, 200; token ids of replies, 150; listeners, inner calls and what turns
-used, 150.
+used, 150; what engines lack is looked at in every run, 200.
 What only a mistake, a call of a tool in text, thinking or another one's extension needs is loaded with it."""
-MOST_OF_THREE_KEYS = 25_000
+MOST_OF_THREE_KEYS = 25_100
 """The same for a spec of three keys: a data set's task, one agent, and all else as the task proposes it."""
 LOADED = """
 import contextlib, io, json, sys
@@ -55,7 +55,7 @@ def test_the_main_command_loads_little(tmp_path: Path) -> None:
 def test_help_loads_next_to_nothing() -> None:
     files = loaded("--help")
     assert {file.parts[1] for file in files if len(file.parts) > 2} <= {"api", "cli", "plugins", "runtime"}
-    assert sum(len((ROOT / file).read_text("utf-8").splitlines()) for file in files) <= 1_900
+    assert sum(len((ROOT / file).read_text("utf-8").splitlines()) for file in files) <= 1_920
 
 
 def test_a_spec_of_three_keys_imports_what_its_task_needs(tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ from a2a.types import (
 from a2a.utils import errors as protocol
 
 from harness.api import Completion, Facts, Request
-from harness.api.errors import EngineError, EngineFatalError, RefusedError, SetupError, causes
+from harness.api.causes import causes
+from harness.api.errors import EngineError, EngineFatalError, RefusedError, SetupError
 from harness.extensions.agents._agent_card import BINDINGS, KnownCard, card_address, read_card
 from harness.extensions.agents._agent_reply import Gathered, Whereabouts
 from harness.extensions.agents._agent_server import AgentServer
