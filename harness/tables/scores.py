@@ -325,12 +325,14 @@ def bounds_of(metric: Metric, scores: Iterable[EpisodeScore], name: str) -> Boun
     """Between which numbers a metric's lie: the bounds that it declares, or none if one of `scores` is beyond them.
 
     A task may have another scale than the usual one: the `score` of most lies between 0 and 1, that of others is a
-    perplexity or an amount. `scores` are all of a run or of several, so that every table of it has the same intervals.
+    perplexity or an amount. Numbers without bounds are shares, from 0 to 1, if some are 0, some are 1 and none is
+    another one: amounts may all be 0 as well. `scores` are all of a run or of several, so that every table of it has
+    the same intervals.
     """
     low, high = metric.bounds
+    known = {x for score in scores if (x := score.number(name)) is not None}
     if (low, high) == UNBOUNDED:
-        return UNBOUNDED
-    known = (x for score in scores if (x := score.number(name)) is not None)
+        return (0.0, 1.0) if known == {0, 1} and not isinstance(metric, RatioMetric) else UNBOUNDED
     return (low, high) if all(low <= x <= high for x in known) else UNBOUNDED
 
 

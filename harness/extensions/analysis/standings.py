@@ -13,7 +13,7 @@ from harness.extensions.analysis.published_beside import other_episodes
 from harness.report.provenance import of_run
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, text
 from harness.tables.cost import Prices, Usd, usd_an_episode, usd_cell, usd_digits
-from harness.tables.notes import clusters_in_words
+from harness.tables.notes import clusters_in_words, may_be_shares, without_bounds
 from harness.tables.parse_share import ParseShare
 from harness.tables.published_figures import PublishedTable
 from harness.tables.scores import cluster_of
@@ -229,7 +229,8 @@ def standings(
     halves = {} if half is None else half.cells(every)
     groups = _by_model(headline.readable(scores))
     found = significant(headline, groups)
-    rows = _rows(headline, scores, prices)
+    every_end = [score for _, run in baselines for score in run.scores]
+    rows = _rows(headline, scores, prices, every_end)
     values = {row.model: row.cell.value for row in rows}
     ranked = [row for row in rows if row.cell.value is not None]
     rows = [replace(row, ranks=_ranks(row.model, values, found.worse)) if row in ranked else row for row in rows]
@@ -247,7 +248,7 @@ def standings(
         same = [name for name, policy in policy_of.items() if policy == _policy_of(run)]
         rows = [replace(row, end=role) if row.model in same else row for row in rows]
         shown = [] if same else _of_the_spec(run.scores, taken=players)
-        rows += [replace(row, role=role) for row in _rows(headline, shown, {})]
+        rows += [replace(row, role=role) for row in _rows(headline, shown, {}, [*scores, *every_end])]
         halves |= {} if half is None else half.cells(shown)
     figures, otherwise = _published(headline, runs, published)
     rows += [row for row, _ in figures]
@@ -349,7 +350,10 @@ def _by_model(scores: Iterable[EpisodeScore]) -> dict[str, dict[str, EpisodeScor
     return groups
 
 
-def _rows(headline: HeadlineSpec, scores: Sequence[EpisodeScore], prices: Prices) -> list[Standing]:
+def _rows(
+    headline: HeadlineSpec, scores: Sequence[EpisodeScore], prices: Prices, others: Sequence[EpisodeScore]
+) -> list[Standing]:
+    """A row for each model of `scores`; `others`: the episodes of other rows."""
     selected = headline.selected(scores)
     means = replace(headline, table=replace(headline.table, uncertainty=None, aggregate="pooled"))
     beside = {
@@ -370,7 +374,7 @@ def _rows(headline: HeadlineSpec, scores: Sequence[EpisodeScore], prices: Prices
             read=ParseShare.of(groups[model].values()).share,
             limited=sum(score.limited for score in groups[model].values()),
         )
-        for model, cell in headline.cells(selected).items()
+        for model, cell in headline.cells(selected, headline.selected(others)).items()
     ]
 
 
@@ -407,6 +411,9 @@ def _notes(
     lacking = [row.model for row in rows if row.cell.value is not None and row.cell.low is None and not row.source]
     if lacking:
         yield f"No interval for {listed(lacking)}: their numbers do not vary, or are too few."
+        values = {row.cell.value for row in rows if row.cell.value is not None and not row.source}
+        if may_be_shares(headline.metrics[headline.metric], values):
+            yield from without_bounds([headline.metric])
     if any(cell.uses_ground_truth for cell in (row.cell for row in rows)):
         yield "‡ simulated: players knew the right answer and gave it with a declared probability."
     if any(row.read is not None for row in rows):
