@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from harness import storage
 from harness.api import Case, Episode, Move, Outcome
 from harness.api.errors import InnerCallError
-from harness.config.plan import Condition, episode_id, protocol_seed
+from harness.config.plan import Condition, episode_id, problem_digest, protocol_seed
 from harness.engines.gate import Gate
 from harness.replies.parse_guard import note_bugs
 from harness.runtime.players import Player
@@ -62,7 +62,8 @@ class OpenEpisode:
             episode = grade(episode, condition, case, run.errors)
         turns = turns_of(episode, condition, case)
         usage = usage_of(episode, condition, case, run.plan.engines, run.plan.inner)
-        scored = score(episode, run.plan.metrics, condition.uses_ground_truth, run.errors, turns, usage)
+        truth, problem = condition.uses_ground_truth, problem_digest(condition.task, case)
+        scored = score(episode, run.plan.metrics, truth, run.errors, turns, usage, problem)
         marks = {name: getattr(scored, name) for name in storage.MARKS}
         line = storage.end_line(episode, scored.labels, scored.to_json()["numbers"], scored.error, marks)
         run.record(line, lambda: self._count(episode, scored))

@@ -135,15 +135,28 @@ def _clusters(table: TableSpec, scores: Sequence[EpisodeScore]) -> Iterable[str]
         squares = "; those of conditions add in quadrature" if apart else ""
         line = f"Standard errors treat episodes as independent{squares}."
     elif _has_clusters(table, scores):
-        line = f"Standard errors treat {clusters_in_words(table)} as one observation (clustered)."
+        line = f"Standard errors treat {clusters_in_words(table, scores)} as one observation (clustered)."
     else:
         return
     yield line + " Published errors (†) stand as they were printed." * any(key.has_errors() for key in table.added)
 
 
-def clusters_in_words(table: TableSpec) -> str:
-    """Which episodes are one observation."""
-    return f"episodes with equal {', '.join(table.cluster)}" if table.cluster else "repeats of a case"
+def clusters_in_words(table: TableSpec, scores: Iterable[EpisodeScore] = ()) -> str:
+    """Which episodes are one observation; `scores`: the table's, where a cell may have a case of several conditions."""
+    if table.cluster:
+        return f"episodes with equal {', '.join(table.cluster)}"
+    conditions: dict[tuple[str, ...], str] = {}
+    for score in scores:
+        key = (*_cell_of(score, table), *cluster_of(score, ()))
+        if conditions.setdefault(key, score.condition) != score.condition:
+            return "episodes of a case, in whatever condition,"
+    return "repeats of a case"
+
+
+def _cell_of(score: EpisodeScore, table: TableSpec) -> tuple[str, ...]:
+    """The model and the labels that the cells with an episode's numbers have in common."""
+    labels = {*table.rows, *(() if table.overall else table.columns)} - {"model", "metric"}
+    return score.model, *(text(score.labels.get(label)) for label in sorted(labels))
 
 
 def _mark(table: TableSpec, kind: ErrorKind) -> str:
@@ -156,11 +169,9 @@ def _mark(table: TableSpec, kind: ErrorKind) -> str:
 
 def _has_clusters(table: TableSpec, scores: Sequence[EpisodeScore]) -> bool:
     """Whether some cell has several episodes of one cluster."""
-    labels = {*table.rows, *(() if table.overall else table.columns)} - {"model", "metric"}
     seen = set()
     for score in (score for score in scores if score.error is None):
-        cell = (score.model, *(text(score.labels.get(label)) for label in labels))
-        key = (cell, cluster_of(score, table.cluster))
+        key = (_cell_of(score, table), cluster_of(score, table.cluster))
         if key in seen:
             return True
         seen.add(key)

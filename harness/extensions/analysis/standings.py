@@ -421,9 +421,10 @@ def _notes(
     if any(row.limited for row in rows):
         yield "limited: episodes in which a limit of the spec was reached; they count in the numbers."
     if _clustered(rows):
+        together = clusters_in_words(headline.table, headline.selected(scores))
         yield (
-            f"Intervals and tests treat {clusters_in_words(headline.table)} as one observation (clustered); clusters: "
-            "how many observations there are."
+            f"Intervals and tests treat {together} as one observation (clustered); clusters: how many observations "
+            "there are."
         )
     yield from _cost_notes(rows, prices, scores)
     if shown := _beside(headline, rows):
