@@ -236,12 +236,9 @@ def standings(
     rows = [replace(row, ranks=_ranks(row.model, values, found.worse)) if row in ranked else row for row in rows]
     players = _players(runs)
     played = {run.id: _policy_of(run) for run in runs}
-    policy_of = {name: played[run] for (run, _), name in shown_names(runs).items() if played[run] is not None}
-    ends: list[tuple[Role, Reference]] = [
-        (role, policy)
-        for role, policy in (("floor", headline.floor), ("ceiling", headline.ceiling))
-        if isinstance(policy, str | Mapping)
-    ]
+    policy_of = {name: policy for (run, _), name in shown_names(runs).items() if (policy := played[run]) is not None}
+    named: tuple[tuple[Role, Reference | None], ...] = (("floor", headline.floor), ("ceiling", headline.ceiling))
+    ends = [(role, policy) for role, policy in named if policy is not None]
     for role, policy in ends:
         rows = [replace(row, end=role) if policy_of.get(row.model) == _as_text(policy) else row for row in rows]
     for role, run in baselines:

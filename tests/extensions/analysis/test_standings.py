@@ -190,10 +190,11 @@ def test_a_policy_with_only_the_name_of_the_ceiling_is_not_the_ceiling() -> None
     spec = {"headline": {"metric": "solved", "ceiling": "silo/oracle"}}
     liars = of_policy("silo/oracle", ZEROS, {"use": "silo/oracle", "mistake": "lie"}, spec)
     oracle = of_policy("silo/oracle", ONES, "silo/oracle", spec)
-    for baselines, rows in (
+    cases: Any = (
         ([], [("silo/oracle", None, "model")]),
         ([("ceiling", oracle)], [("silo/oracle of the spec", None, "ceiling"), ("silo/oracle", None, "model")]),
-    ):
+    )
+    for baselines, rows in cases:
         board = standings([liars], baselines)
         assert [(row.model, row.end, row.role) for row in board.rows] == rows
         assert any("Not the spec's ceiling, though of its name: silo/oracle." in note for note in board.notes)
