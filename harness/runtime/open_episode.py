@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness import storage
@@ -62,8 +63,8 @@ class OpenEpisode:
             episode = grade(episode, condition, case, run.errors)
         turns = turns_of(episode, condition, case)
         usage = usage_of(episode, condition, case, run.plan.engines, run.plan.inner)
-        truth, problem = condition.uses_ground_truth, problem_digest(condition.task, case)
-        scored = score(episode, run.plan.metrics, truth, run.errors, turns, usage, problem)
+        scored = score(episode, run.plan.metrics, condition.uses_ground_truth, run.errors, turns, usage)
+        scored = replace(scored, problem=problem_digest(condition.task, case))
         marks = {name: getattr(scored, name) for name in storage.MARKS}
         line = storage.end_line(episode, scored.labels, scored.to_json()["numbers"], scored.error, marks)
         run.record(line, lambda: self._count(episode, scored))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from pathlib import Path
 
 from harness import storage
@@ -59,7 +60,7 @@ def rescore(plan: Plan, folder: Path, provider: str = "process") -> list[Episode
         graded = grade(episode, condition, case, errors, provider)
         ground_truth = end.get("uses_ground_truth", False)
         turns, usage = turns_of(graded, condition, case), end.get("usage", {})
-        problem = problem_digest(condition.task, case)
-        scored[name] = score(graded, plan.metrics, ground_truth, errors, turns, usage, problem)
+        again = score(graded, plan.metrics, ground_truth, errors, turns, usage)
+        scored[name] = replace(again, problem=problem_digest(condition.task, case))
     refuse(plan, folder, disputed)
     return [scored[name] for name in episodes if name in scored]

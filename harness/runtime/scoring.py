@@ -181,7 +181,6 @@ def score(
     errors: ErrorLog = _UNLOGGED,
     turns: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     usage: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
-    problem: str = "",
 ) -> EpisodeScore:
     """The line of `scores.jsonl` for an episode; `uses_ground_truth` says that players knew the right answer."""
     if episode.error is None and (why := _unanswered(episode)) is not None:
@@ -190,4 +189,4 @@ def score(
     limited = any(move.asked_no_more for move in episode.moves())
     dropped = Counter(name for move in episode.moves() for name in move.dropped_fields)
     marks = uses_ground_truth, limited, turns, dict(dropped), usage
-    return EpisodeScore(episode.id, episode.condition, dict(episode.labels), numbers, error, *marks, problem)
+    return EpisodeScore(episode.id, episode.condition, dict(episode.labels), numbers, error, *marks)

@@ -236,7 +236,7 @@ def standings(
     rows = [replace(row, ranks=_ranks(row.model, values, found.worse)) if row in ranked else row for row in rows]
     players = _players(runs)
     played = {run.id: _policy_of(run) for run in runs}
-    policy_of = {name: policy for (run, _), name in shown_names(runs).items() if (policy := played[run]) is not None}
+    policy_of = {name: own for (run, _), name in shown_names(runs).items() if (own := played[run]) is not None}
     named: tuple[tuple[Role, Reference | None], ...] = (("floor", headline.floor), ("ceiling", headline.ceiling))
     ends = [(role, policy) for role, policy in named if policy is not None]
     for role, policy in ends:

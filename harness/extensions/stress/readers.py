@@ -60,8 +60,8 @@ def read_again(plan: Plan, folder: Path, reader: Reader) -> Reading:
         except (RuntimeError, StopIteration):
             reading.other_course += 1
             continue
-        problem = problem_digest(condition.task, case)
-        reading.scores.append(score(grade(episode, condition, case), plan.metrics, problem=problem))
+        read = score(grade(episode, condition, case), plan.metrics)
+        reading.scores.append(replace(read, problem=problem_digest(condition.task, case)))
     return reading
 
 
