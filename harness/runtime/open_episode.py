@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import functools
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness import storage
 from harness.api import Case, Episode, Move, Outcome
 from harness.api.errors import InnerCallError
-from harness.config.plan import Condition, episode_id, protocol_seed
+from harness.config.plan import Condition, episode_id, problem_digest, protocol_seed
 from harness.engines.gate import Gate
 from harness.replies.parse_guard import note_bugs
 from harness.runtime.players import Player
@@ -63,6 +64,7 @@ class OpenEpisode:
         turns = turns_of(episode, condition, case)
         usage = usage_of(episode, condition, case, run.plan.engines, run.plan.inner)
         scored = score(episode, run.plan.metrics, condition.uses_ground_truth, run.errors, turns, usage)
+        scored = replace(scored, problem=problem_digest(condition.task, case))
         marks = {name: getattr(scored, name) for name in storage.MARKS}
         line = storage.end_line(episode, scored.labels, scored.to_json()["numbers"], scored.error, marks)
         run.record(line, lambda: self._count(episode, scored))

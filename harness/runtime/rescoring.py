@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from pathlib import Path
 
 from harness import storage
 from harness.api import Episode
 from harness.api.errors import DataError
 from harness.api.run_files import ERRORS
-from harness.config.plan import Plan, episode_id
+from harness.config.plan import Plan, episode_id, problem_digest
 from harness.replies.parse_guard import note_bugs
 from harness.runtime.scoring import grade, labels, score, turns_of
 from harness.runtime.verification import dispute, refuse, same_readers
@@ -60,6 +61,7 @@ def rescore(plan: Plan, folder: Path, provider: str = "process") -> list[Episode
         graded = grade(episode, condition, case, errors, provider)
         ground_truth = end.get("uses_ground_truth", False)
         turns, usage = turns_of(graded, condition, case), end.get("usage", {})
-        scored[name] = score(graded, plan.metrics, ground_truth, errors, turns, usage)
+        again = score(graded, plan.metrics, ground_truth, errors, turns, usage)
+        scored[name] = replace(again, problem=problem_digest(condition.task, case))
     refuse(plan, folder, disputed)
     return [scored[name] for name in episodes if name in scored]

@@ -40,7 +40,7 @@ UNFINISHED = "unfinished"
 _GATHER = 0.02
 _SYNC = 1.0
 _MAX_WAITING_BYTES = 1 << 24  # bytes
-MARKS = ("uses_ground_truth", "limited", "turns", "dropped_fields", "usage")
+MARKS = ("uses_ground_truth", "limited", "turns", "dropped_fields", "usage", "problem")
 """What lines of episodes' ends and of scores have only where it says something."""
 RESUME = "resume"
 """The `k` of the line with which a process begins that continues writing a journal."""

@@ -29,7 +29,12 @@ from .spec import TableSpec
 from .table import Cell, Column, ErrorKind, Table, error_of
 
 
-def build(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> Table:
+def build(
+    table: TableSpec,
+    scores: Sequence[EpisodeScore],
+    metrics: Mapping[str, Metric],
+    beside: Sequence[EpisodeScore] = (),
+) -> Table:
     """Fill a table.
 
     Rows and columns are in the order in which their label values first occur in `scores`, so give these in the
@@ -42,6 +47,7 @@ def build(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str
         table: what to show.
         scores: the episodes; those that failed are counted and never averaged.
         metrics: name → metric, for every name in `table.cells`.
+        beside: episodes of other tables whose numbers stand beside these; they have a say in `bounds_of`.
 
     Raises:
         SpecError: for a metric or a label that does not exist.
@@ -66,7 +72,8 @@ def build(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str
         with _asking(table, key):
             key.place(table, rows, columns)  # before the slots: rows of keys have columns too
     slots = _slots(table, columns)
-    bounds = {name: bounds_of(metrics[name], scores, name) for name in table.cells if name in metrics}
+    every = [*scores, *beside]
+    bounds = {name: bounds_of(metrics[name], every, name) for name in table.cells if name in metrics}
     own = {
         key: rows.row(key, [_cell(table, metrics, bounds, slot, rows.metric(key), ours[key]) for slot in slots])
         for key in rows.sorted(ours)
@@ -274,7 +281,7 @@ def _spread(
         return replace(cell, std=stats.std([x for stratum in strata for _, x in stratum]))
     if kind != "interval":
         return cell
-    if (by := stats.interval_by(strata, bounds, shares=not parts)) is None:
+    if (by := stats.interval_by(strata, bounds)) is None:
         return cell
     (low, high), method = by
     return replace(cell, low=low, high=high, method=method)

@@ -142,17 +142,20 @@ class HeadlineSpec:
         """The number for the values of labels: means over all episodes, with 95 % intervals."""
         return replace(self.table, rows=rows, columns=columns, figure=figure, aggregate="pooled")
 
-    def cell(self, scores: Sequence[EpisodeScore]) -> Cell:
-        """The number of one model's episodes, with its 95 % interval; an empty cell without episodes."""
-        return next(iter(self.cells(scores).values()), Cell())
+    def cell(self, scores: Sequence[EpisodeScore], beside: Sequence[EpisodeScore] = ()) -> Cell:
+        """The number of one model's episodes, with its 95 % interval; an empty cell without episodes.
 
-    def cells(self, scores: Sequence[EpisodeScore]) -> dict[str, Cell]:
+        `beside`: as in `build`.
+        """
+        return next(iter(self.cells(scores, beside).values()), Cell())
+
+    def cells(self, scores: Sequence[EpisodeScore], beside: Sequence[EpisodeScore] = ()) -> dict[str, Cell]:
         """Model → its number, with a 95 % interval, in the order of `scores`; no number where `unread` has it."""
-        return {text(row.key["model"]): row.cells[0] for row in self.filled(scores).rows}
+        return {text(row.key["model"]): row.cells[0] for row in self.filled(scores, beside).rows}
 
-    def filled(self, scores: Sequence[EpisodeScore]) -> Table:
+    def filled(self, scores: Sequence[EpisodeScore], beside: Sequence[EpisodeScore] = ()) -> Table:
         """The number of every model as a table; without one, and with the reason as a note, where `unread` has it."""
-        table, unread = build(self.table, scores, self.metrics), self.unread(scores)
+        table, unread = build(self.table, scores, self.metrics, beside), self.unread(scores)
         rows = [
             replace(row, cells=tuple(map(_unread, row.cells))) if text(row.key["model"]) in unread else row
             for row in table.rows

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Final
 
-from harness.api import Metric
+from harness.api import UNBOUNDED, Metric, RatioMetric
 from harness.plugins.manifests import offers
 
 from .scores import INNER_LIMITED, NOT_RUN, EpisodeScore, by_condition, cluster_of, numbers, records
@@ -54,6 +54,8 @@ def notes(
         yield from without_number(table, _in_columns(table, scores, metric), metric)
         yield from _without_error(table, filled, scores, metric)
     yield from _equal_numbers(table, filled)
+    bare = [name for name in table.cells if name in metrics and _has_equal(filled, table, name)]
+    yield from without_bounds([name for name in bare if may_be_shares(metrics[name], {*numbers(scores, name)})])
 
 
 def who_played(scores: Sequence[EpisodeScore]) -> Iterable[str]:
@@ -133,15 +135,28 @@ def _clusters(table: TableSpec, scores: Sequence[EpisodeScore]) -> Iterable[str]
         squares = "; those of conditions add in quadrature" if apart else ""
         line = f"Standard errors treat episodes as independent{squares}."
     elif _has_clusters(table, scores):
-        line = f"Standard errors treat {clusters_in_words(table)} as one observation (clustered)."
+        line = f"Standard errors treat {clusters_in_words(table, scores)} as one observation (clustered)."
     else:
         return
     yield line + " Published errors (†) stand as they were printed." * any(key.has_errors() for key in table.added)
 
 
-def clusters_in_words(table: TableSpec) -> str:
-    """Which episodes are one observation."""
-    return f"episodes with equal {', '.join(table.cluster)}" if table.cluster else "repeats of a case"
+def clusters_in_words(table: TableSpec, scores: Iterable[EpisodeScore] = ()) -> str:
+    """Which episodes are one observation; `scores`: the table's, where a cell may have a case of several conditions."""
+    if table.cluster:
+        return f"episodes with equal {', '.join(table.cluster)}"
+    conditions: dict[tuple[str, ...], str] = {}
+    for score in scores:
+        key = (*_cell_of(score, table), *cluster_of(score, ()))
+        if conditions.setdefault(key, score.condition) != score.condition:
+            return "episodes of a case, in whatever condition,"
+    return "repeats of a case"
+
+
+def _cell_of(score: EpisodeScore, table: TableSpec) -> tuple[str, ...]:
+    """The model and the labels that the cells with an episode's numbers have in common."""
+    labels = {*table.rows, *(() if table.overall else table.columns)} - {"model", "metric"}
+    return score.model, *(text(score.labels.get(label)) for label in sorted(labels))
 
 
 def _mark(table: TableSpec, kind: ErrorKind) -> str:
@@ -154,11 +169,9 @@ def _mark(table: TableSpec, kind: ErrorKind) -> str:
 
 def _has_clusters(table: TableSpec, scores: Sequence[EpisodeScore]) -> bool:
     """Whether some cell has several episodes of one cluster."""
-    labels = {*table.rows, *(() if table.overall else table.columns)} - {"model", "metric"}
     seen = set()
     for score in (score for score in scores if score.error is None):
-        cell = (score.model, *(text(score.labels.get(label)) for label in labels))
-        key = (cell, cluster_of(score, table.cluster))
+        key = (_cell_of(score, table), cluster_of(score, table.cluster))
         if key in seen:
             return True
         seen.add(key)
@@ -259,6 +272,23 @@ def _equal_numbers(table: TableSpec, filled: Table) -> Iterable[str]:
         ours = _cells_of(filled, *names)
         if equal := sum(cell.equal and cell.low is None for cell in ours):
             yield f"{equal} of {len(ours)} means are of equal numbers: they have no {lacking}."
+
+
+def _has_equal(filled: Table, table: TableSpec, metric: str) -> bool:
+    """Whether a mean of equal numbers lacks the interval that the table asks for."""
+    wanted = error_of(table.uncertainty, metric) == "interval"
+    return wanted and any(cell.equal and cell.low is None for cell in _cells_of(filled, metric))
+
+
+def may_be_shares(metric: Metric, values: Set[float | None]) -> bool:
+    """Whether a metric without bounds has zeros alone, or ones alone; `values`: all that it has in a table."""
+    return metric.bounds == UNBOUNDED and values in ({0}, {1}) and not isinstance(metric, RatioMetric)
+
+
+def without_bounds(metrics: Sequence[str]) -> Iterable[str]:
+    """How metrics that may be shares get the interval of one."""
+    if metrics:
+        yield f"{', '.join(metrics)}: if these are shares, `bounds: [0, 1]` of the metric gives them an interval."
 
 
 def _where(scores: Iterable[EpisodeScore]) -> str:

@@ -59,6 +59,8 @@ class EpisodeScore:
             themselves that they cost, and their tokens then do not count; "uncounted", how many replies say neither.
             Only models that replied. One that answered the calls of agents' programs also has "inner_calls", how many,
             and "replies", those of the programs meanwhile.
+        problem: equal for episodes whose cases ask the same and have the same answer, also in different conditions
+            (`harness.config.plan.problem_digest`); "" where an older version wrote the file.
         withheld: the metric whose number is not shown although there is one (`without`); no part of the file.
     """
 
@@ -72,6 +74,7 @@ class EpisodeScore:
     turns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     dropped_fields: Mapping[str, int] = field(default_factory=dict)
     usage: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    problem: str = ""
     withheld: str | None = None
 
     def without(self, metric: str) -> EpisodeScore:
@@ -143,7 +146,7 @@ class EpisodeScore:
         if not isinstance(data, dict):
             raise DataError(f"a score is a JSON object, found {type(data).__name__}")
         for name, (kind, article) in _LINE.items():
-            if not isinstance(data.get(name, {} if name in MARKS else None), kind):
+            if (name in data or name not in MARKS) and not isinstance(data.get(name), kind):
                 raise DataError(f"{name} of a score is {article}, found {data.get(name)!r:.80}")
         for model, counts in data.get("turns", {}).items():
             if not isinstance(counts, dict) or not all(type(count) is int for count in counts.values()):
@@ -186,6 +189,7 @@ _LINE: Final[dict[str, tuple[Any, str]]] = {
     "turns": (dict, "an object"),
     "dropped_fields": (dict, "an object"),
     "usage": (dict, "an object"),
+    "problem": (str, "a text"),
 }
 
 
@@ -242,10 +246,11 @@ def numbers(scores: Iterable[EpisodeScore], metric: str) -> list[float]:
 def cluster_of(score: EpisodeScore, cluster: Sequence[str]) -> tuple[str, ...]:
     """What makes the episodes of a cluster one observation, by a table's `cluster`.
 
-    Without one the repeats of a case in a condition are, so that asking again adds no case.
+    Without one the repeats of a case are, also in other conditions in which it asks the same, so that asking again adds
+    no case.
     """
     if not cluster:
-        return score.condition, score.case
+        return score.problem or score.condition, score.case
     if "episode" in cluster:
         return (score.id,)
     return tuple(score.case if name == "case" else text(score.labels.get(name)) for name in cluster)
@@ -325,12 +330,14 @@ def bounds_of(metric: Metric, scores: Iterable[EpisodeScore], name: str) -> Boun
     """Between which numbers a metric's lie: the bounds that it declares, or none if one of `scores` is beyond them.
 
     A task may have another scale than the usual one: the `score` of most lies between 0 and 1, that of others is a
-    perplexity or an amount. `scores` are all of a run or of several, so that every table of it has the same intervals.
+    perplexity or an amount. Numbers without bounds are shares, from 0 to 1, if some are 0, some are 1 and none is
+    another one: amounts may all be 0 as well. `scores` are all of a run or of several, so that every table of it has
+    the same intervals.
     """
     low, high = metric.bounds
+    known = {x for score in scores if (x := score.number(name)) is not None}
     if (low, high) == UNBOUNDED:
-        return UNBOUNDED
-    known = (x for score in scores if (x := score.number(name)) is not None)
+        return (0.0, 1.0) if known == {0, 1} and not isinstance(metric, RatioMetric) else UNBOUNDED
     return (low, high) if all(low <= x <= high for x in known) else UNBOUNDED
 
 

@@ -149,49 +149,43 @@ def is_mean(value: float | None, spread: ClusteredMean) -> bool:
     return value is not None and spread.value is not None and math.isclose(value, spread.value, abs_tol=1e-12)
 
 
-def interval(
-    strata: Iterable[Stratum], within: tuple[float, float] = UNBOUNDED, *, shares: bool = True
-) -> Interval | None:
+def interval(strata: Iterable[Stratum], within: tuple[float, float] = UNBOUNDED) -> Interval | None:
     """The ends of `interval_by`."""
-    found = interval_by(strata, within, shares=shares)
+    found = interval_by(strata, within)
     return found and found[0]
 
 
 def interval_by(
-    strata: Iterable[Stratum], within: tuple[float, float] = UNBOUNDED, *, shares: bool = True
+    strata: Iterable[Stratum], within: tuple[float, float] = UNBOUNDED
 ) -> tuple[Interval, IntervalMethod] | None:
     """95 % confidence interval of the mean of the strata's means, never beyond what is possible; and its method.
 
-    - Zeros and ones, one observation a cluster, one stratum: Wilson's score interval.
-    - Numbers between two bounds, and zeros and ones in clusters: Wilson's formula at the effective sample size
+    - Zeros and ones between the bounds 0 and 1, one observation a cluster, one stratum: Wilson's score interval.
+    - Other numbers between two bounds, and zeros and ones in clusters: Wilson's formula at the effective sample size
       n* = p(1 − p)/SE², which the clustered standard error gives, with the quantile of t (Korn and Graubard, 1998; Dean
       and Pagano, 2015). `benchmarks/intervals.py` compares its coverage with that of t intervals and of the bootstrap,
       which both cover less at small n.
     - Other numbers: Student's t interval, cut at a bound if there is one.
 
     None if the numbers do not say how sure they are: a single cluster, or numbers that are all equal (unless they
-    are zeros or ones, whose variance their mean decides).
+    are zeros or ones between these bounds, whose variance their mean decides).
 
     Args:
         strata: the observations, condition by condition; one stratum if they are pooled.
-        within: the bounds of a single number.
-        shares: whether numbers without bounds that are all 0 or 1 are taken for shares (not so for linearized ratios).
+        within: the bounds of a single number (`harness.tables.scores.bounds_of`).
     """
     filled = [list(stratum) for stratum in strata if stratum]
     stat, values = clustered(filled), [x for stratum in filled for _, x in stratum]
     if stat.value is None:
         return None
     low, high = within
-    binary = (within == (0, 1) or (shares and within == UNBOUNDED)) and all(x in (0, 1) for x in values)
+    binary = within == (0, 1) and all(x in (0, 1) for x in values)
     equal = len({len(stratum) for stratum in filled}) == 1
     if binary and (len(filled) == 1 or (stat.one_sample and equal)) and stat.clusters == stat.n:
         return _by_wilson(values.count(1), stat.n)
     if stat.stderr is None:
         return None
-    flat = is_rounding(stat.stderr, values)
-    if binary:
-        low, high = 0.0, 1.0
-    elif flat:
+    if not binary and is_rounding(stat.stderr, values):
         return None
     if binary and stat.value in (0, 1):
         return _by_wilson(round(stat.value) * stat.clusters, stat.clusters)

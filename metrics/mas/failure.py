@@ -33,6 +33,7 @@ class Failure(Metric):
     modes: list[Mode]
     count: bool = False
 
+    bounds = (0, 1)
     needs = ("premature", "stale", "hallucination", "boundary", "timeout")
 
     def __post_init__(self) -> None:

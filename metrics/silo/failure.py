@@ -32,6 +32,7 @@ class Failure(Metric):
         if not self.modes:
             raise PluginError("modes is empty", hint="Name at least one: premature, consensus, computation, timeout.")
 
+    bounds = (0, 1)
     needs = ("premature", "consensus", "computation", "timeout")
 
     def measure(self, episode: Episode) -> float | None:

@@ -277,7 +277,7 @@ def _notes(
     )
     yield from in_words([test.row for test in tests])
     if is_clustered(test.row for test in tests):
-        yield f"Standard errors treat {clusters_in_words(table)} as one observation (clustered)."
+        yield f"Standard errors treat {clusters_in_words(table, scores)} as one observation (clustered)."
     if (margin := comparison.amount) is not None:
         names = {" ".join([*test.key, *([test.metric] if len(table.cells) > 1 else [])]): test for test in tests}
         yield from equivalence_in_words({name: one.row.test.equivalence for name, one in names.items()}, str(margin))

@@ -319,7 +319,8 @@ def _notes(
     if headline.metric in named and headline.table.aggregate == "mean_of_conditions":
         yield f"{headline.title}: the mean of the conditions' means."
     if is_clustered(named.values()):
-        yield f"Standard errors treat {clusters_in_words(headline.table)} as one observation (clustered)."
+        ours = [score for first, _ in pairs.both for score in first]
+        yield f"Standard errors treat {clusters_in_words(headline.table, ours)} as one observation (clustered)."
     if pairs.repeats:
         most = f"up to {pairs.repeats[0]} of A and {pairs.repeats[1]} of B"
         yield f"A pair is a case, with the means of its repeats: {most}."

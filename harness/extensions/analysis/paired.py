@@ -84,7 +84,7 @@ def paired(
             ends = max(-width, min(stat.value, center - half)), min(width, max(stat.value, center + half))
         else:
             center, error, df = stat.value, stat.stderr, stat.df
-            ends = stats.interval(filled, (-width, width), shares=False)
+            ends = stats.interval(filled, (-width, width))
         same = tost(center, error, df, margin) if margin is not None and error else None
     if ends and pvalue is not None and stat.value is not None:
         ends = _agreeing(ends, stat.value, pvalue)
@@ -224,7 +224,7 @@ def test(
         pairs: the episodes of both sides.
         metric: its name.
         cluster: what belongs together, as in tables; the episodes of the first side say which cluster a pair is in.
-        bounds: between which numbers the metric lies.
+        bounds: between which numbers the metric lies (`harness.tables.scores.bounds_of`).
         conditions: whether every condition of the first side has the same weight (`mean_of_conditions`).
         margin: the largest difference that does not matter.
     """
@@ -236,8 +236,6 @@ def test(
     ratios = any(isinstance(number, tuple) for pair in both for _, _, number in pair)
     binary = not ratios and all(number in (0, 1) for pair in both for _, _, number in pair)
     width = math.inf if ratios else bounds[1] - bounds[0]
-    if binary and bounds == (-math.inf, math.inf):
-        width = 1.0
     return paired(differences(both), width, binary=binary and width == 1, margin=margin)
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from harness.config.building import policy_name
+from harness.config.building import Reference, policy_name, split
 from harness.config.plan import simulated
 from harness.extensions.analysis.published_beside import other_episodes
 from harness.report.provenance import of_run, sampling_of
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, text
 from harness.tables.cost import Prices, Usd, usd_an_episode, usd_cell, usd_digits
-from harness.tables.notes import clusters_in_words
+from harness.tables.notes import clusters_in_words, may_be_shares, without_bounds
 from harness.tables.parse_share import ParseShare
 from harness.tables.published_figures import PublishedTable
 from harness.tables.scores import cluster_of
@@ -228,26 +229,30 @@ def standings(
     halves = {} if half is None else half.cells(every)
     groups = _by_model(headline.readable(scores))
     found = significant(headline, groups)
-    rows = _rows(headline, scores, prices)
+    every_end = [score for _, run in baselines for score in run.scores]
+    rows = _rows(headline, scores, prices, every_end)
     values = {row.model: row.cell.value for row in rows}
     ranked = [row for row in rows if row.cell.value is not None]
     rows = [replace(row, ranks=_ranks(row.model, values, found.worse)) if row in ranked else row for row in rows]
     players = _players(runs)
-    ends: list[tuple[Role, object]] = [("floor", headline.floor), ("ceiling", headline.ceiling)]
+    played = {run.id: _policy_of(run) for run in runs}
+    policy_of = {name: own for (run, _), name in shown_names(runs).items() if (own := played[run]) is not None}
+    named: tuple[tuple[Role, Reference | None], ...] = (("floor", headline.floor), ("ceiling", headline.ceiling))
+    ends = [(role, policy) for role, policy in named if policy is not None]
     for role, policy in ends:
-        own = [name for name, player in players.items() if player.sampling is None and _is(player.model, policy)]
-        rows = [replace(row, end=role) if row.model in own else row for row in rows]
+        rows = [replace(row, end=role) if policy_of.get(row.model) == _as_text(policy) else row for row in rows]
     for role, run in baselines:
-        same = [name for name, player in players.items() if player.sampling is None and player.model in run.models]
+        same = [name for name, policy in policy_of.items() if policy == _policy_of(run)]
         rows = [replace(row, end=role) if row.model in same else row for row in rows]
-        rows += [replace(row, role=role) for row in ([] if same else _rows(headline, run.scores, {}))]
-        halves = {**({} if half is None else half.cells(run.scores)), **halves}
+        shown = [] if same else _of_the_spec(run.scores, taken=players)
+        rows += [replace(row, role=role) for row in _rows(headline, shown, {}, [*scores, *every_end])]
+        halves |= {} if half is None else half.cells(shown)
     figures, otherwise = _published(headline, runs, published)
     rows += [row for row, _ in figures]
     sign = -1 if headline.better == "higher" else 1
     rows.sort(key=lambda row: (row.cell.value is None, sign * (row.cell.value or 0), row.ranks or (0, 0), row.model))
     notes = [*_notes(headline, rows, found, prices, scores), *headline.unread(scores).values()]
-    notes += [*([half.note] if half else []), *why_hidden(chosen, headline)]
+    notes += [*([half.note] if half else []), *why_hidden(chosen, headline), *_namesakes(ends, players, policy_of)]
     if pooled := pooled_conditions(runs, headline):
         notes.insert(1, pooled)
     notes += filter(None, (disputed, differences(runs)))
@@ -270,9 +275,36 @@ def standings(
     )
 
 
-def _is(model: str, policy: object) -> bool:
-    """Whether a row is of a policy, which is called `simulated (…)` if it knows the answers."""
-    return isinstance(policy, str | dict) and model in ((name := policy_name(policy)), simulated(name))
+def _policy_of(run: RunScores) -> str | None:
+    """The policy that played a run, with its parameters (`_as_text`); None if models did, or several policies."""
+    policy = ((run.run.get("identity") or {}).get("spec") or {}).get("baseline")
+    return _as_text(policy) if run.run.get("policies_only") and isinstance(policy, str | Mapping) else None
+
+
+def _as_text(policy: Reference) -> str:
+    """Equal for references to the same policy with the same parameters."""
+    return json.dumps(split(policy), sort_keys=True, default=dict)
+
+
+def _of_the_spec(scores: Sequence[EpisodeScore], taken: Container[str]) -> list[EpisodeScore]:
+    """The episodes of a spec's own policy, under another name where a run has its name."""
+    return [
+        replace(score, labels={**score.labels, "model": f"{score.model} of the spec"})
+        if score.model in taken
+        else score
+        for score in scores
+    ]
+
+
+def _namesakes(
+    ends: Iterable[tuple[Role, Reference]], players: Mapping[str, Player], policy_of: Mapping[str, str]
+) -> Iterable[str]:
+    """Which rows only have the name of the spec's floor or ceiling."""
+    for role, policy in ends:
+        names = (policy_name(policy), simulated(policy_name(policy)))
+        others = [name for name, own in policy_of.items() if players[name].model in names and own != _as_text(policy)]
+        if others:
+            yield f"Not the spec's {role}, though of its name: {listed(others)}. The parameters are other ones."
 
 
 def _players(runs: Sequence[RunScores]) -> dict[str, Player]:
@@ -317,7 +349,10 @@ def _by_model(scores: Iterable[EpisodeScore]) -> dict[str, dict[str, EpisodeScor
     return groups
 
 
-def _rows(headline: HeadlineSpec, scores: Sequence[EpisodeScore], prices: Prices) -> list[Standing]:
+def _rows(
+    headline: HeadlineSpec, scores: Sequence[EpisodeScore], prices: Prices, others: Sequence[EpisodeScore]
+) -> list[Standing]:
+    """A row for each model of `scores`; `others`: the episodes of other rows."""
     selected = headline.selected(scores)
     means = replace(headline, table=replace(headline.table, uncertainty=None, aggregate="pooled"))
     beside = {
@@ -338,7 +373,7 @@ def _rows(headline: HeadlineSpec, scores: Sequence[EpisodeScore], prices: Prices
             read=ParseShare.of(groups[model].values()).share,
             limited=sum(score.limited for score in groups[model].values()),
         )
-        for model, cell in headline.cells(selected).items()
+        for model, cell in headline.cells(selected, headline.selected(others)).items()
     ]
 
 
@@ -375,6 +410,9 @@ def _notes(
     lacking = [row.model for row in rows if row.cell.value is not None and row.cell.low is None and not row.source]
     if lacking:
         yield f"No interval for {listed(lacking)}: their numbers do not vary, or are too few."
+        values = {row.cell.value for row in rows if row.cell.value is not None and not row.source}
+        if may_be_shares(headline.metrics[headline.metric], values):
+            yield from without_bounds([headline.metric])
     if any(cell.uses_ground_truth for cell in (row.cell for row in rows)):
         yield "‡ simulated: players knew the right answer and gave it with a declared probability."
     if any(row.read is not None for row in rows):
@@ -382,9 +420,10 @@ def _notes(
     if any(row.limited for row in rows):
         yield "limited: episodes in which a limit of the spec was reached; they count in the numbers."
     if _clustered(rows):
+        together = clusters_in_words(headline.table, headline.selected(scores))
         yield (
-            f"Intervals and tests treat {clusters_in_words(headline.table)} as one observation (clustered); clusters: "
-            "how many observations there are."
+            f"Intervals and tests treat {together} as one observation (clustered); clusters: how many observations "
+            "there are."
         )
     yield from _cost_notes(rows, prices, scores)
     if shown := _beside(headline, rows):

@@ -234,7 +234,8 @@ class _Trial:
             elif player not in self.runs:
                 raise _FailedError(f"the {player} was not played")
             else:
-                ends[player] = self.runs[player].headline.cell(self.runs[player].scores)
+                both = [score for other in ENDS if other in self.runs for score in self.runs[other].scores]
+                ends[player] = self.runs[player].headline.cell(self.runs[player].scores, both)
         if any(cell.value is None for cell in ends.values()):
             raise _FailedError(f"{_words(ends)}: a number is missing")
         if not ends:

@@ -129,4 +129,4 @@ def _cell(score: EpisodeScore, fixed: Sequence[str], swept: Sequence[str]) -> tu
 
 def _unit(score: EpisodeScore, cluster: Sequence[str], fixed: Sequence[str], swept: Sequence[str]) -> Hashable:
     """What tables count as one observation; a case played with several values of a factor is one case."""
-    return cluster_of(score, cluster) if cluster else (_cell(score, fixed, swept)[1], score.case)
+    return cluster_of(score, cluster) if cluster or score.problem else (_cell(score, fixed, swept)[1], score.case)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from harness.api.errors import DataError, SpecError
 from harness.checks.estimate import MAX_PRICES, Estimate
 from harness.cli.usage import Parser
-from harness.config.plan import Plan
+from harness.config.plan import Plan, problem_digest
 from harness.config.user_prices import prices_of
 from harness.evaluation.load_run import load_run
 from harness.extensions.analysis.amount import Amount
@@ -139,10 +139,15 @@ def _size(plan: Plan, figures: Estimate, headline: HeadlineSpec, is_games: bool,
     if is_games:
         seatings = 2 if plan.spec.data["tournament"].get("rotate_seats", True) else 1
         return _Size(cases, conditions, 1.0, seatings, width / 2)
-    chosen = sum(meets({**c.labels, "model": ""}, _of_conditions(headline, c.labels)) for c in plan.conditions) or 1
+    covered = [c for c in plan.conditions if meets({**c.labels, "model": ""}, _of_conditions(headline, c.labels))]
+    chosen = len(covered) or 1
     cluster, step = headline.table.cluster, width if math.isfinite(width) else 0.0
-    if not cluster or "episode" in cluster:
+    if "episode" in cluster:
         return _Size(cases, conditions, chosen, 1.0, step)
+    if not cluster:
+        first = [(c, case) for c in covered for case, _ in itertools.islice(plan.cases(c), 1)]
+        apart = len({(problem_digest(c.task, case), case.id) for c, case in first}) or 1
+        return _Size(cases, conditions, apart, chosen / apart, step)
     return _Size(cases, conditions, 1.0, chosen, step)
 
 

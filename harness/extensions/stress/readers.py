@@ -12,7 +12,7 @@ from typing import Literal
 
 from harness import storage
 from harness.api import Case, Episode, Move, Parsed, Reply, Turn
-from harness.config.plan import Condition, Plan, episode_id, protocol_seed
+from harness.config.plan import Condition, Plan, episode_id, problem_digest, protocol_seed
 from harness.replies import strip_reasoning
 from harness.replies.dropped_fields import dropped_fields
 from harness.replies.parse_guard import read_completion
@@ -60,7 +60,8 @@ def read_again(plan: Plan, folder: Path, reader: Reader) -> Reading:
         except (RuntimeError, StopIteration):
             reading.other_course += 1
             continue
-        reading.scores.append(score(grade(episode, condition, case), plan.metrics))
+        read = score(grade(episode, condition, case), plan.metrics)
+        reading.scores.append(replace(read, problem=problem_digest(condition.task, case)))
     return reading
 
 

@@ -327,6 +327,8 @@ def _actions(batches: Sequence[Sequence[Move]]) -> str:
 def _same_score(one: EpisodeScore, two: EpisodeScore, later: Collection[str]) -> bool:
     """Whether two scores are equal but for the numbers of metrics that are measured `later`, by judges for example."""
     first, second = one.to_json(), two.to_json()
+    if not one.problem:  # an older version wrote the file
+        second.pop("problem", None)
     for score in (first, second):
         score["numbers"] = {name: number for name, number in score["numbers"].items() if name not in later}
     return _text(first) == _text(second)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness import evaluate
 from harness.api import CorpusMetric, Episode, Metric, RatioMetric, Statistic
 from harness.api.errors import PluginError
-from harness.tables import CorpusRecord, EpisodeScore, TableSpec, build
+from harness.tables import CorpusRecord, EpisodeScore, TableSpec, build, stats
 
 
 class OfAgents(CorpusMetric):
@@ -83,3 +86,21 @@ def test_more_repeats_with_the_same_numbers_add_no_certainty(solved: list[int], 
         assert again_high - again_low >= 0.9 * (high - low)
     else:
         assert (again_low, again_high) == pytest.approx((low, high))
+
+
+def test_a_case_in_several_conditions_is_one_observation(tmp_path: Path) -> None:
+    spec = {"extends": "arithmetic_votes", "baseline": "calculator", "matrix": {"terms": [2, 4]}}
+    run = evaluate(spec, overrides=["task.size=6", "limit=6", "repeats=2"], output_path=tmp_path)
+    number = run.headline.cell(run.scores)
+    assert (number.n, number.value) == (48, 1)
+    assert (number.low, number.high) == stats.wilson(12, 12), "six sums of two terms, six of four"
+    assert any(
+        "treat episodes of a case, in whatever condition, as one" in x for x in run.headline.filled(run.scores).notes
+    )
+    by_weights = run.headline.by("weights", columns=("terms",))
+    cells = [cell for row in build(by_weights, run.scores, run.metrics).rows for cell in row.cells]
+    assert [(cell.n, cell.low, cell.high) for cell in cells] == [(12, *(stats.wilson(6, 6) or ()))] * 4
+    assert any("treat repeats of a case as one" in note for note in build(by_weights, run.scores, run.metrics).notes)
+    older = [replace(score, problem="") for score in run.scores]
+    again = run.headline.cell(older)
+    assert (again.low, again.high) == stats.wilson(24, 24), "such a file does not say which cases are the same"

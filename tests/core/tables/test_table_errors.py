@@ -194,15 +194,14 @@ def test_equal_numbers_are_no_certainty(
     table = made(scores, rows="model", metrics="fair", uncertainty=error, aggregate=aggregate, **drawn)
     cell, shown = table.rows[0].cells[0], render(table)
     assert cell.stderr == 0 and cell.equal, "the data keep what was computed"
-    share = error == "interval" and aggregate == "pooled" and value in (0, 1)
     what = {"sem": "standard error", "interval": "interval"}[error]
-    assert ("1 of 1 means are of equal numbers: they have no " + what in shown) == (cell.low is None)
-    assert cell.low is not None or not share
-    if figure is None and cell.low is None:
+    assert "1 of 1 means are of equal numbers: they have no " + what in shown and cell.low is None
+    assert ("if these are shares, `bounds: [0, 1]`" in shown) == (error == "interval" and value in (0, 1))
+    if figure is None:
         assert line(table)[0].endswith(" (–)") == (error == "sem")
         assert "(0.00)" not in shown and "[" not in line(table)[0]
     if figure:
-        assert shown.splitlines()[4].split().count("–") == (1 if cell.low is not None or error == "sem" else 3)
+        assert shown.splitlines()[4].split().count("–") == (1 if error == "sem" else 3)
 
 
 def test_one_number_more_that_differs_is_an_error_again() -> None:
@@ -408,6 +407,25 @@ def test_intervals_of_a_score_stay_within_0_and_1_and_the_note_names_them() -> N
     # A task with a scale of its own: no row is cut at bounds that do not hold for the run.
     amounts = scored_table(soft(0, 0, 0.5, 10, 20, 30, 1, 1, 1))
     assert amounts.rows[0].cells[0].low < 0  # type: ignore[operator]
+    assert amounts.rows[2].cells[0].low is None, "ones among amounts are no shares"
     assert amounts.notes == (
-        "In brackets: 95 % t interval of the mean, Wilson interval where all numbers are 0 or 1 (score).",
+        "In brackets: 95 % t interval of the mean (score).",
+        "1 of 3 means are of equal numbers: they have no interval.",
     )
+
+
+def test_numbers_without_bounds_are_shares_if_the_whole_column_says_so() -> None:
+    def shown(*values: Sequence[float]) -> tuple[list[str], tuple[str, ...]]:
+        scores = [
+            s for code, own in zip("ab", values, strict=True) for s in episodes(code, *({"fair": x} for x in own))
+        ]
+        table = made(scores, rows="code", metrics="fair", uncertainty="interval")
+        return [line(table, i)[0] for i in range(len(values))], table.notes
+
+    assert shown([0, 0, 0, 0], [1, 1, 1, 1]) == (["0.00 [0.00, 0.49]", "1.00 [0.51, 1.00]"], ())
+    amounts, notes = shown([0, 0, 0, 0], [-20, -30, -25, 1])
+    assert amounts == ["0.00", "-18.50 [-40.18, 3.18]"]
+    assert notes[-1] == "1 of 2 means are of equal numbers: they have no interval."
+    alike, notes = shown([0, 0, 0, 0], [0, 0, 0, 0])
+    assert alike == ["0.00", "0.00"]
+    assert notes[-1] == "fair: if these are shares, `bounds: [0, 1]` of the metric gives them an interval."

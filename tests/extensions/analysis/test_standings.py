@@ -160,8 +160,14 @@ def test_floor_and_ceiling_are_shown_and_not_ranked() -> None:
     assert [row.names[0] for row in page_over_all.rows] == ["a", "b", "Ceiling", "Floor"]
 
 
+def of_policy(
+    model: str, values: Sequence[float | None], reference: object, spec: Mapping[str, Any] = SPEC
+) -> RunScores:
+    return run(model, values, spec, policies_only=True, identity={"spec": {"baseline": reference}})
+
+
 def test_a_floor_that_is_a_run_of_its_own_stands_there_once() -> None:
-    policy = run("random", ZEROS, policies_only=True)
+    policy = of_policy("random", ZEROS, "random")
     board = standings([run("a", HALF), policy], [("floor", policy), ("ceiling", run("best", ONES))])
     assert [row.names for row in board.table().rows] == [("–", "best (ceiling)"), ("1", "a"), ("2", "random (floor)")]
     assert [row.names[0] for row in overall([board, replace(board, name="other")]).rows] == [
@@ -173,10 +179,29 @@ def test_a_floor_that_is_a_run_of_its_own_stands_there_once() -> None:
 
 def test_a_floor_that_knows_the_answers_is_found_among_the_runs() -> None:
     spec = {"headline": {"metric": "solved", "floor": {"use": "simulated", "label": "one in ten"}}}
-    board = standings([run("a", HALF, spec), run("simulated (one in ten)", ZEROS, spec, policies_only=True)])
+    own = of_policy("simulated (one in ten)", ZEROS, {"label": "one in ten", "use": "simulated"}, spec)
+    board = standings([run("a", HALF, spec), own])
     assert [row.end for row in board.rows] == [None, "floor"]
     namesake = run("simulated (one in ten)", ZEROS, spec)
     assert {row.end for row in standings([run("a", HALF, spec), namesake]).rows} == {None}
+
+
+def test_a_policy_with_only_the_name_of_the_ceiling_is_not_the_ceiling() -> None:
+    spec = {"headline": {"metric": "solved", "ceiling": "silo/oracle"}}
+    liars = of_policy("silo/oracle", ZEROS, {"use": "silo/oracle", "mistake": "lie"}, spec)
+    oracle = of_policy("silo/oracle", ONES, "silo/oracle", spec)
+    cases: Any = (
+        ([], [("silo/oracle", None, "model")]),
+        ([("ceiling", oracle)], [("silo/oracle of the spec", None, "ceiling"), ("silo/oracle", None, "model")]),
+    )
+    for baselines, rows in cases:
+        board = standings([liars], baselines)
+        assert [(row.model, row.end, row.role) for row in board.rows] == rows
+        assert any("Not the spec's ceiling, though of its name: silo/oracle." in note for note in board.notes)
+    alike = of_policy("silo/oracle", ONES, {"use": "silo/oracle"}, spec)
+    board = standings([alike], [("ceiling", oracle)])
+    assert [(row.model, row.end, row.role) for row in board.rows] == [("silo/oracle", "ceiling", "model")]
+    assert not any("though of its name" in note for note in board.notes)
 
 
 def test_the_correction_counts_the_pairs_that_have_a_test() -> None:

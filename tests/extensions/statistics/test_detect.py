@@ -120,6 +120,14 @@ def test_the_command_says_what_it_takes_and_costs(
     assert "other" not in out
 
 
+def test_cases_that_conditions_have_in_common_count_once(capsys: Capsys) -> None:
+    detect = ("plan", "--spec", "arithmetic_votes", "--set", "task.size=10", "--detect", "5%")
+    by_default = invoke(capsys, *detect)[1]
+    assert rows_of(by_default) and rows_of(by_default) == rows_of(invoke(capsys, *detect, "--set", "cluster=case")[1])
+    apart = rows_of(invoke(capsys, *detect, "--set", "cluster=episode")[1])
+    assert int(apart[0][1]) < int(rows_of(by_default)[0][1])
+
+
 def test_prices_of_all_where_a_spec_names_no_model(
     folder: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -360,6 +360,15 @@ def test_an_honest_run_is_consistent(honest: Path) -> None:
     assert any("requests, made again, are those that were asked" in line for line in verdict.confirmed)
 
 
+def test_scores_of_a_version_that_named_no_problems_are_consistent(honest: Path, tmp_path: Path) -> None:
+    run = Forged(Path(shutil.copytree(honest, tmp_path / "run")))
+    run.rows("scores.jsonl", lambda rows: [row.pop("problem") for row in rows])
+    for end in run.ends():
+        del end["problem"]
+    run.write()
+    assert check(run.folder).level == CONSISTENT
+
+
 def forge_consistently(honest: Path, folder: Path) -> Path:
     """A run that never was: another program answered in the model's place, through the harness itself."""
 
