@@ -1,4 +1,4 @@
-"""Confidence sequences cover the mean at every look at once; `benchmarks/stopping.py` measures that in 2,000 runs."""
+"""Confidence sequences cover the mean at every look at once; `benchmarks/stopping.py` measures that in 500 runs."""
 
 import math
 import random
