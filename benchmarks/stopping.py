@@ -11,7 +11,6 @@ from collections.abc import Callable
 import numpy
 from scipy.stats import norm, t
 
-from harness.extensions.stopping import decision
 from harness.extensions.stopping.estimates import Mean, MeanEstimate
 
 Draw = Callable[[numpy.random.Generator, int], numpy.ndarray]
@@ -27,6 +26,8 @@ SHAPES: dict[str, tuple[Draw, float, float, tuple[float, float]]] = {
     "shares, 0.9": (lambda g, n: (g.random((n, 1)) < 0.9).astype(float), 0.9, 0.1, (0, 1)),
     "shares, 0.5": (lambda g, n: (g.random((n, 1)) < 0.5).astype(float), 0.5, 0.1, (0, 1)),
     "scores, skewed: beta(0.5, 4.5)": (lambda g, n: g.beta(0.5, 4.5, (n, 1)), 0.1, 0.1, (0, 1)),
+    "scores, uniform": (lambda g, n: g.random((n, 1)), 0.5, 0.1, (0, 1)),
+    "scores, narrow: normal(0.7, 0.05)": (lambda g, n: g.normal(0.7, 0.05, (n, 1)).clip(0, 1), 0.7, 0.1, (0, 1)),
     "shares, 4 repeats of a case": (_repeated, 2 / 3, 0.1, (0, 1)),
     "no bounds: gamma(4)": (lambda g, n: g.gamma(4, 100, (n, 1)), 400, 40, (-math.inf, math.inf)),
     "no bounds: lognormal": (lambda g, n: g.lognormal(0, 1, (n, 1)), math.exp(0.5), 0.5, (-math.inf, math.inf)),
@@ -37,7 +38,7 @@ LONGEST = 300
 
 
 def estimate(
-    cases: int, repeats: int, bounds: tuple[float, float], distances: tuple[float, ...]
+    cases: int, repeats: int, bounds: tuple[float, float], distances: tuple[float | None, ...]
 ) -> tuple[MeanEstimate, list[list[str]]]:
     """The confidence sequence of the harness over so many blocks of a case each, and their ids."""
     ids = [[f"{case}/{repeat}" for repeat in range(repeats)] for case in range(cases)]
@@ -94,26 +95,51 @@ def _always_covered(means: numpy.ndarray, truth: float) -> bool:
     return not misses[9:].any()
 
 
-GAINS: tuple[tuple[float, float], ...] = ((0.3, 0.1), (0.2, 0.1), (0.1, 0.1))
-"""(share of cases that only B solves, share that only A solves)."""
+def _pairs(gained: float, lost: float) -> Callable[[numpy.random.Generator, int], numpy.ndarray]:
+    """Differences of zeros and ones. `gained`: the share of cases that only B solves; `lost`: that only A solves."""
+
+    def draw(generator: numpy.random.Generator, cases: int) -> numpy.ndarray:
+        luck = generator.random(cases)
+        return numpy.where(luck < gained, 1.0, numpy.where(luck > 1 - lost, -1.0, 0.0))
+
+    return draw
+
+
+def _scores(mean: float, deviation: float) -> Callable[[numpy.random.Generator, int], numpy.ndarray]:
+    """Differences of scores between 0 and 1 that are nearly normal."""
+    return lambda generator, cases: generator.normal(mean, deviation, cases).clip(-1, 1)
+
+
+DIFFERENCES: tuple[tuple[str, Callable[[numpy.random.Generator, int], numpy.ndarray], float, float], ...] = (
+    ("zeros and ones", _pairs(0.3, 0.1), 0.2, 0.6),
+    ("zeros and ones", _pairs(0.2, 0.1), 0.1, 0.539),
+    ("zeros and ones", _pairs(0.1, 0.1), 0.0, 0.447),
+    ("scores", _scores(0.22, 0.16), 0.22, 0.16),
+    ("scores", _scores(0.1, 0.2), 0.1, 0.2),
+    ("scores", _scores(0.05, 0.05), 0.05, 0.05),
+)
+"""Of what numbers, differences B − A, their mean, their standard deviation."""
 
 
 def deciding(samples: int, longest: int = 500) -> list[dict[str, object]]:
     """`harness compare --until decided`: how often which side is called better, and after how many pairs of cases."""
     rows: list[dict[str, object]] = []
-    for gained, lost in GAINS:
-        for margin in (None, 0.1):
+    for kind, draw, gap, deviation in DIFFERENCES:
+        for margin in (None, 0.1) if kind == "zeros and ones" else (None,):
             calls, stops = {"B": 0, "A": 0, "equivalent": 0}, []
             for sample in range(samples):
-                luck = numpy.random.default_rng((11, sample)).random(longest)
-                found, n = _decided(numpy.where(luck < gained, 1.0, numpy.where(luck > 1 - lost, -1.0, 0.0)), margin)
+                found, n = _decided(draw(numpy.random.default_rng((11, sample)), longest), margin)
                 stops.append(n)
                 if found is not None:
                     calls[found] += 1
-            gap, variance = gained - lost, gained + lost - (gained - lost) ** 2
             power = float(norm.ppf(0.975) + norm.ppf(0.8))
-            fixed = math.ceil(power**2 * variance / gap**2) if gap else None
-            row: dict[str, object] = {"B − A": round(gap, 2), "margin": margin}
+            fixed = math.ceil((power * deviation / gap) ** 2) if gap else None
+            row: dict[str, object] = {
+                "numbers": kind.strip(),
+                "B − A": gap,
+                "SD": round(deviation, 2),
+                "margin": margin,
+            }
             row |= {name: f"{count / samples:.3f}" for name, count in calls.items()}
             rows.append({**row, "pairs": round(float(numpy.mean(stops))), "fixed, 80 % power": fixed})
     return rows
@@ -121,8 +147,7 @@ def deciding(samples: int, longest: int = 500) -> list[dict[str, object]]:
 
 def _decided(differences: numpy.ndarray, margin: float | None) -> tuple[str | None, int]:
     """What is decided of these differences, and after how many."""
-    distances = decision.DISTANCES + ((margin,) if margin else ())
-    known, ids = estimate(len(differences), 1, (-1, 1), distances)
+    known, ids = estimate(len(differences), 1, (-1, 1), (None, margin) if margin else (None,))
     for i, difference in enumerate(differences.tolist()):
         known.add({ids[i][0]: difference})
         low, high = known.interval or (-1, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -55,5 +55,8 @@ def _number(value: Any, what: str) -> float | None:
     if value is None:
         return None
     if not isinstance(value, int | float):
-        raise PluginError(f"{what} is {value!r:.80}, not a number", hint="A metric can only average numbers.")
+        hint = "A metric can only average numbers."
+        if isinstance(value, Mapping):
+            hint = "A metric has one number for an episode: let it be one of these, their sum or their mean."
+        raise PluginError(f"{what} is {value!r:.80}, not a number", hint=hint)
     return float(value)

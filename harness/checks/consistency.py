@@ -1,5 +1,5 @@
-"""Whether a plan fits together, before it runs: its templates render for every group, and its groups find their agents.
-No engine is asked.
+"""Whether a plan fits together, before it runs: its templates render for every group, its metrics measure an episode,
+and its groups find their agents. No engine is asked.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from typing import Any
 from harness.api import Case, Move, Outcome, Turn
 from harness.api.errors import Place, PromptError, SpecError, UserError, near
 from harness.checks.templates import unknown
+from harness.checks.trial_episodes import trial_episode, unmeasured
 from harness.config.plan import Condition, Plan
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
 from harness.runtime.abilities import unconstrained
 from harness.runtime.policy_players import starts_over
+from harness.runtime.scoring import as_grade
 from harness.runtime.steps import Steps
 from harness.storage.plugin_errors import describe
 
@@ -42,14 +44,15 @@ def check_plans(plan: Plan, later: Iterable[Plan]) -> list[SpecError]:
 
 
 def check_plan(plan: Plan) -> list[SpecError]:
-    """Play every condition's example case with idle agents, and render every template for every group.
+    """Play every condition's example case with idle agents, render every template for every group, and measure.
 
-    Finds template variables that no turn provides (also in branches that are not taken), missing templates, and
-    protocols and tasks that fail on their own example. Returns all problems, each once.
+    Finds template variables that no turn provides (also in branches that are not taken), missing templates, protocols
+    and tasks that fail on their own example, and metrics that fail the episode. Returns all problems, each once.
     """
     problems: dict[str, SpecError] = {}
     keys: set[tuple[Any, ...]] = set()
     done: dict[tuple[Any, ...], bool] = {}
+    failed = set[str]()
     for condition in plan.conditions:
         try:
             example = condition.task.example()
@@ -65,12 +68,14 @@ def check_plan(plan: Plan) -> list[SpecError]:
         key = (type(condition.task), form, id(condition.protocol), *(g.prompts.name for g in condition.groups))
         if key not in keys:
             keys.add(key)
-            for problem in _examine(condition, example, plan, done):
+            for problem in _examine(condition, example, plan, done, failed):
                 problems.setdefault(str(problem), problem)
     return list(problems.values())
 
 
-def _examine(condition: Condition, example: Case, plan: Plan, done: dict[tuple[Any, ...], bool]) -> Iterable[SpecError]:
+def _examine(
+    condition: Condition, example: Case, plan: Plan, done: dict[tuple[Any, ...], bool], failed: set[str]
+) -> Iterable[SpecError]:
     place = plan.spec.place("task")
     try:
         names = [group.name for group in condition.groups]
@@ -78,13 +83,16 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: dict[tuple[A
         agents = condition.protocol.possible_agents(example)
         roles = {agent: names[i % len(names)] for i, agent in enumerate(agents)}
         case = replace(example, roles={s: r for s, r in roles.items() if r != "default"})
-        turns, outcome = _played(condition, case)
-        grade = condition.task.grade(case, outcome) if outcome is not None else None
-        if grade is not None and (lacking := sorted(set(condition.task.grades) - set(grade))):
-            raise RuntimeError(f"{type(condition.task).__name__}.grade gives no {', '.join(lacking)}")
+        turns, batches, outcome = _played(condition, case)
+        episode = None
+        if outcome is not None:
+            grade = as_grade(condition.task, condition.task.grade(case, outcome))
+            episode = replace(trial_episode(plan, condition, case, batches, outcome), grade=grade)
     except Exception as error:
         yield SpecError(f"condition {condition.id}: {describe(error)}", place=place)
         return
+    if episode is not None:
+        yield from unmeasured(plan, episode, failed)
     contexts_seen: dict[str, Mapping[str, Any]] = {}
     found: dict[str, list[SpecError]] = {}
     needed: dict[str, list[Template]] = {}
@@ -114,9 +122,11 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: dict[tuple[A
             yield problem if problem.place is not None else SpecError(problem.message, place=place, hint=hint)
 
 
-def _played(condition: Condition, case: Case) -> tuple[list[Turn], Outcome | None]:
-    """The turns of idle agents that are looked at, and the outcome; None where the game takes too long for it."""
+def _played(condition: Condition, case: Case) -> tuple[list[Turn], list[list[Move]], Outcome | None]:
+    """The turns of idle agents that are looked at, all their moves, and the outcome; None where the game takes too long
+    for it."""
     late, turns, counts = time.process_time() + SECONDS, list[Turn](), Counter[tuple[str, str, int]]()
+    batches = list[list[Move]]()
     contexts: dict[str, tuple[Mapping[str, Any], int]] = {}  # of each agent, and which it is: a second run has another
     with Steps(condition.protocol, condition.task, case, random.Random(0)) as game:
         while (batch := game.batch) is not None:
@@ -129,9 +139,10 @@ def _played(condition: Condition, case: Case) -> tuple[list[Turn], Outcome | Non
                 if counts[kind] <= RENDERED:
                     turns.append(turn)
             if time.process_time() > late:
-                return turns, None
-            game.send([Move(turn.agent, turn.name, turn.reply.noop) for turn in batch])
-        return turns, game.result()
+                return turns, batches, None
+            batches.append([Move(turn.agent, turn.name, turn.reply.noop) for turn in batch])
+            game.send(batches[-1])
+        return turns, batches, game.result()
 
 
 def _place_of(plan: Plan, prompts: str) -> Place:

@@ -38,6 +38,7 @@ class Estimate:
             `REPLY_TOKENS` (or max_tokens) a reply and four characters a token; a scored turn has no reply.
         most_input_tokens, most_output_tokens: the same with every call of `calls` made, and replies of max_tokens where
             the spec has it.
+        max_tokens: the largest in the spec; None where it lets some replies have any length.
     """
 
     conditions: int
@@ -48,6 +49,7 @@ class Estimate:
     output_tokens: int
     most_input_tokens: int
     most_output_tokens: int
+    max_tokens: int | None = None
 
     @property
     def effort(self) -> str:
@@ -104,22 +106,21 @@ class Estimate:
                 yield f"cost            not known for {whose}: they ask {clean_name(model)} as often as they like"
             else:
                 each = f", with {calls:,} calls of {clean_name(model)} a turn" if name in plan.inner else ""
-                yield estimate(plan, {name})._cost_line(plan, f"for {whose}{each}", price, calls, name in plan.inner)
+                yield estimate(plan, {name})._cost_line(f"for {whose}{each}", price, calls, name in plan.inner)
         if named and "model" not in seated:
             return
         own = estimate(plan, {"model"}) if named else self
         others = " in the other seats" if named else ""
         rest = [(model, price) for model, price in prices.items() if model not in used]
         for model, price in rest[:MAX_PRICES]:
-            yield own._cost_line(plan, f"with {clean_name(model)}{others}", price)
+            yield own._cost_line(f"with {clean_name(model)}{others}", price)
         if len(rest) > MAX_PRICES:
             yield f"                ({len(rest) - MAX_PRICES} more models have a price)"
 
-    def _cost_line(self, plan: Plan, whose: str, price: Price, times: int = 1, inner: bool = False) -> str:
+    def _cost_line(self, whose: str, price: Price, times: int = 1, inner: bool = False) -> str:
         low, high = times * self.cost(price), times * self.most(price)
         digits = usd_digits(min(filter(None, (low, high)), default=1.0))
-        limit = plan.sampling.get("max_tokens")
-        long = "replies of max_tokens" if isinstance(limit, int) and limit > REPLY_TOKENS else None
+        long = "replies of max_tokens" if self.max_tokens is not None and self.max_tokens > REPLY_TOKENS else None
         again = "every retry" if self.calls > self.turns else None
         shown = high > low and not inner  # calls of a turn are as many with its retries
         more = f", about ${high:,.{digits}f} with {' and '.join(filter(None, (again, long)))}" if shown else ""
@@ -283,9 +284,8 @@ def estimate(plan: Plan, models: Collection[str] | None = None) -> Estimate:
     """
     if models is not None:
         plan = replace(plan, conditions=tuple(_asking(condition, models) for condition in plan.conditions))
-    limit = plan.sampling.get("max_tokens")
-    reply, longest = (min(REPLY_TOKENS, limit), limit) if isinstance(limit, int) else (REPLY_TOKENS, REPLY_TOKENS)
     episodes = turns = calls = replies = most_replies = tokens = most_tokens = 0
+    limits: set[int | None] = set()
     estimator = _Estimator(plan)
     for conditions in _by_task(plan.conditions):
         per_turn: dict[str, tuple[float, float]] = {}
@@ -293,6 +293,11 @@ def estimate(plan: Plan, models: Collection[str] | None = None) -> Estimate:
             for condition in conditions:
                 assigned = condition.assign_groups(case, plan.seed)
                 length = estimator.length(condition, assigned)
+                limit = _max_tokens(condition)
+                if length.count:
+                    limits.add(limit)
+                longest = REPLY_TOKENS if limit is None else limit
+                reply = min(REPLY_TOKENS, longest)
                 if condition.id not in per_turn:
                     # One case stands for its condition: rendering all would take as long as a run.
                     per_turn[condition.id] = estimator.input_tokens(condition, assigned, length, reply, longest)
@@ -301,14 +306,21 @@ def estimate(plan: Plan, models: Collection[str] | None = None) -> Estimate:
                 episodes += repeats
                 turns += repeats * length.count
                 calls += repeats * length.calls
-                replies += repeats * length.replies
-                most_replies += repeats * (length.replies + again)
+                replies += repeats * length.replies * reply
+                most_replies += repeats * (length.replies + again) * longest
                 tokens += int(repeats * length.count * mean)
                 most_tokens += int(repeats * length.calls * most)
     grows = any(condition.drawn is not None for condition in plan.conditions)  # the same conditions, by more episodes
     count = len(plan.conditions) if grows else plan.in_all(len(plan.conditions))
-    figures = (episodes, turns, calls, tokens, replies * reply, most_tokens, most_replies * longest)
-    return Estimate(count, *map(plan.in_all, figures))
+    figures = (episodes, turns, calls, tokens, replies, most_tokens, most_replies)
+    whole = None if None in limits else max(filter(None, limits), default=None)
+    return replace(Estimate(count, *map(plan.in_all, figures)), max_tokens=whole)
+
+
+def _max_tokens(condition: Condition) -> int | None:
+    """The most tokens of a model's reply; None if a group has no such limit."""
+    limits = [group.sampling.get("max_tokens") for group in condition.groups if group.policy is None]
+    return max((one for one in limits if isinstance(one, int)), default=None) if all(limits) else None
 
 
 def _asking(condition: Condition, models: Collection[str]) -> Condition:

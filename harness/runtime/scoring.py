@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from harness import storage
-from harness.api import Case, CorpusMetric, Engine, Episode, Metric, RatioMetric
+from harness.api import Case, CorpusMetric, Engine, Episode, Metric, RatioMetric, Task
 from harness.api.errors import SetupError
 from harness.config.permissions import confined
 from harness.config.plan import Condition, Plan
@@ -57,6 +57,18 @@ def _plain(value: Any) -> Any:
 def _graded(value: Any) -> Any:
     """A grade: a finite number, None, or a JSON value for a `CorpusMetric`."""
     return _json(value) if isinstance(value, str | list | tuple | dict) else _number(value)
+
+
+def as_grade(task: Task, grades: Mapping[str, Any]) -> dict[str, Any]:
+    """What a task's `grade` gave, as episodes keep it.
+
+    Raises:
+        RuntimeError: one of the task's grades is not there.
+        TypeError: a grade is nothing that JSON keeps.
+    """
+    if lacking := sorted(set(task.grades) - set(grades)):
+        raise RuntimeError(f"{type(task).__name__}.grade gives no {', '.join(lacking)}")
+    return {name: _graded(value) for name, value in grades.items()}
 
 
 def _measured(metric: Metric, episode: Episode) -> Number:
@@ -107,10 +119,7 @@ def grade(
     try:
         with fence:
             graded = condition.task.grade(case, episode.outcome)
-        lacking = sorted(set(condition.task.grades) - set(graded))
-        if lacking:
-            raise RuntimeError(f"no {', '.join(lacking)} in it")
-        return replace(episode, grade={name: _graded(value) for name, value in graded.items()})
+        return replace(episode, grade=as_grade(condition.task, graded))
     except SetupError:  # no fault of this episode: the machine lacks what all of them need
         raise
     except (Exception, SystemExit) as error:

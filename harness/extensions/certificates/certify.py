@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api.errors import UserError
-from harness.checks.estimate import estimate
+from harness.checks.estimate import REPLY_TOKENS, estimate
 from harness.cli.inspect import problems_of
 from harness.config import spec
 from harness.config.plan import Plan, prepare, survey
@@ -54,7 +54,8 @@ class Certificate:
         digest: of the spec with its prompts; the one that runs have.
         digests: of the cases, of the prompts' files and of the plugins' code, as run.json has them.
         headline: the metric, and what floor and ceiling reach.
-        cost: episodes, and what a model in every seat is asked for one of them.
+        cost: episodes, and what a model in every seat takes for one of them: a guess of the calls without retries and
+            of `input_tokens`; the most `output_tokens`, None where the spec does not bound a reply by max_tokens.
     """
 
     spec: str
@@ -63,7 +64,7 @@ class Certificate:
     digest: str | None = None
     digests: dict[str, Any] = field(default_factory=dict)
     headline: dict[str, Any] = field(default_factory=dict)
-    cost: dict[str, float] = field(default_factory=dict)
+    cost: dict[str, float | None] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -312,13 +313,17 @@ class _Trial:
             self.done.cost = {"episodes": len(run.scores) if run else 0, "calls": 0.0}
             return "no model is asked"
         figures = estimate(plan)
-        each = {"calls": figures.turns, "input_tokens": figures.input_tokens, "output_tokens": figures.output_tokens}
-        self.done.cost = {"episodes": figures.episodes}
-        self.done.cost |= {name: round(number / max(figures.episodes, 1), 1) for name, number in each.items()}
-        cost = self.done.cost
-        what = f"{counted(figures.episodes, 'episode')} of about {counted(cost['calls'], 'call')}"
-        tokens = f"{cost['input_tokens']:,.0f} input and at most {cost['output_tokens']:,.0f} output tokens"
-        return f"{what}, {tokens} each"
+        episodes, limit = max(figures.episodes, 1), figures.max_tokens
+        calls, read, guess = (
+            round(number / episodes, 1) for number in (figures.turns, figures.input_tokens, figures.output_tokens)
+        )
+        written = round(figures.most_output_tokens / episodes, 1) if limit is not None else None
+        self.done.cost = {"episodes": figures.episodes, "calls": calls}
+        self.done.cost |= {"input_tokens": read, "output_tokens": written}
+        what = f"{counted(figures.episodes, 'episode')} of about {counted(calls, 'call')}, {read:,.0f} input tokens"
+        if written is None:
+            return f"{what}; about {guess:,.0f} output tokens if replies have {REPLY_TOKENS}: some have no max_tokens"
+        return f"{what}; at most {written:,.0f} output tokens with retries (max_tokens: {limit})"
 
 
 def _refuse_other(one: Run, two: Run, gives: str) -> None:

@@ -22,10 +22,10 @@ from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table
 from harness.tables.axis import meets
 from harness.tables.cost import usd_digits
 from harness.tables.notes import clusters_in_words
-from harness.tables.scores import bounds_of
+from harness.tables.scores import bounds_of, numbers
 from harness.tables.table import NumberForm
 
-from .sample_size import REPEATS, DealSpread, Spread, of_games, of_scores, units_needed, worst
+from .sample_size import REPEATS, DealSpread, Spread, least_gap, of_games, of_scores, units_needed, worst
 
 MAX_REPEATS: Final = 1000
 
@@ -50,7 +50,7 @@ class _Size:
         conditions: how many conditions are played.
         per_case: units of the headline for one case of each condition.
         per_unit: episodes of a unit in one repeat.
-        step: the numbers of episodes are multiples of it; 0 if they may be any.
+        step: the numbers of episodes are multiples of it, or about; near 0 if they may be any.
     """
 
     cases: int
@@ -78,11 +78,12 @@ def detected(options: argparse.Namespace, plan: Plan, figures: Estimate) -> Iter
     scores = _scores(options.detect_runs)
     deals = _deals(plan, scores) if is_games else None
     if is_games:
-        spread, width = (deals.spread, 2.0) if deals else (Spread(0.0, 1.0, separable=False, shared=0.0), 2.0)
+        spread = deals.spread if deals else Spread(0.0, 1.0, separable=False, shared=0.0)
+        width, step = 2.0, 1.0
     else:
-        spread, width = _spread(headline, scores)
+        spread, width, step = _spread(headline, scores)
     difference = amount.of(width if not is_games else 1.0, headline.name)
-    size = _size(plan, figures, headline, is_games, width)
+    size = _size(plan, figures, headline, is_games, step)
     table = _table(plan, figures, spread, size, difference, power)
     what = "points" if is_games else headline.name
     notes = [*_notes(spread, headline, options.detect_runs, deals, plan), *table.notes]
@@ -102,8 +103,8 @@ def _scores(folders: Sequence[str]) -> list[EpisodeScore]:
     return found
 
 
-def _spread(headline: HeadlineSpec, scores: Sequence[EpisodeScore]) -> tuple[Spread, float]:
-    """How differences of the headline vary, and how far two of its numbers can be apart."""
+def _spread(headline: HeadlineSpec, scores: Sequence[EpisodeScore]) -> tuple[Spread, float, float]:
+    """How differences of the headline vary, how far two of its numbers can be apart, and how close different ones."""
     metric = headline.metrics[headline.metric]
     low, high = bounds_of(metric, scores, headline.metric)
     width = high - low
@@ -116,11 +117,11 @@ def _spread(headline: HeadlineSpec, scores: Sequence[EpisodeScore]) -> tuple[Spr
             )
         if not spread.variance(1):
             raise DataError(f"{headline.metric} does not vary in the runs", hint="Take the run of another model.")
-        return spread, width
+        return spread, width, least_gap(numbers(selected, headline.metric))
     if not math.isfinite(width):
         hint = "Give a finished run of this spec or one like it: --run results/NAME."
         raise DataError(f"{headline.metric} has no bounds, so nothing says how it varies", hint=hint)
-    return worst(width), width
+    return worst(width), width, width
 
 
 def _deals(plan: Plan, scores: Sequence[EpisodeScore]) -> DealSpread | None:
@@ -133,15 +134,15 @@ def _deals(plan: Plan, scores: Sequence[EpisodeScore]) -> DealSpread | None:
     return found
 
 
-def _size(plan: Plan, figures: Estimate, headline: HeadlineSpec, is_games: bool, width: float) -> _Size:
+def _size(plan: Plan, figures: Estimate, headline: HeadlineSpec, is_games: bool, step: float) -> _Size:
     conditions = max(1, figures.conditions)
     cases = max(1, round(figures.episodes / conditions / plan.repeats))
     if is_games:
         seatings = 2 if plan.spec.data["tournament"].get("rotate_seats", True) else 1
-        return _Size(cases, conditions, 1.0, seatings, width / 2)
+        return _Size(cases, conditions, 1.0, seatings, step)
     covered = [c for c in plan.conditions if meets({**c.labels, "model": ""}, _of_conditions(headline, c.labels))]
     chosen = len(covered) or 1
-    cluster, step = headline.table.cluster, width if math.isfinite(width) else 0.0
+    cluster = headline.table.cluster
     if "episode" in cluster:
         return _Size(cases, conditions, chosen, 1.0, step)
     if not cluster:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -65,6 +66,17 @@ def units_needed(difference: float, variance: float, power: float = 0.8, step: f
         found = (detectable(math.sqrt(variance / middle), middle - 1, power) or 0.0) <= difference
         low, high = (low, middle) if found else (middle, high)
     return math.ceil(high / 4 * (1 + math.sqrt(1 + 4 * step / (high * difference))) ** 2)
+
+
+def least_gap(numbers: Iterable[float]) -> float:
+    """How close the two closest different numbers are, rounding errors aside; 0 if there are no two.
+
+    >>> least_gap([1.0, 0.0, 1.0]), least_gap([0.25, 1.0, 0.5])
+    (1.0, 0.25)
+    """
+    values = sorted({*numbers})
+    noise = 1e-9 * (values[-1] - values[0]) if values else 0.0
+    return min((gap for one, next_ in itertools.pairwise(values) if (gap := next_ - one) > noise), default=0.0)
 
 
 def worst(width: float) -> Spread:

@@ -13,11 +13,14 @@ from typing import Any, Final
 
 Interval = tuple[float, float]
 LEVEL: Final = 0.95
-_MOST: Final = 0.5
-"""The largest share of its capital that a bet may lose. More wins sooner where all numbers are equal, and later where
-nearly all are."""
-_POINTS: Final = (1_000, 20_000)
+_MOST: Final = 0.75
+"""The largest share of its capital that a bet on one distance may lose. More wins sooner where numbers vary little, and
+later where nearly all are equal."""
+_STAKES: Final = tuple(k / 26 for k in range(1, 26))
+"""Shares of the capital that bets on any distance may lose."""
+_POINTS: Final = (2_000, 20_000)
 """Between how many and how many means are tested."""
+_TINY: Final = 1e-9
 _FEW: Final = 50
 """Before so many observations the central limit theorem is not relied upon."""
 
@@ -29,24 +32,29 @@ class BettingSequence:
     For each of many means m a gambler bets that the true one is above it, and another one that it is below. If m is
     true, neither has ever 2/α times the first capital, but with probability α/2 (Ville's inequality), whatever the
     distribution and however bets depend on the past. The bet is what makes capital grow fastest if the true mean is a
-    distance h away: h / (σ² + h²), by the variance so far. So the interval becomes ±h about as soon as it can.
+    distance h away: h / (σ² + h²), by the variance so far. So the interval becomes ±h about as soon as it can. Where
+    any distance is to be found out soon, the capital is divided among bets that may lose a fixed share of theirs, from
+    small ones to nearly all (an equal mixture of a grid, their "grid Kelly"): one of them is about right for whatever
+    distance and variance there are.
 
     Args:
-        distances: the h, in parts of the range; of several each gets an equal part of the capital.
+        distances: the h, in parts of the range, None for any; each gets an equal part of the capital.
         largest: no d is larger.
     """
 
-    def __init__(self, distances: Sequence[float], largest: float = 1.0) -> None:
+    def __init__(self, distances: Sequence[float | None], largest: float = 1.0) -> None:
         import numpy
 
-        points = min(max(_POINTS[0], math.ceil(20 / min(distances))), _POINTS[1])
+        tuned = [one for one in distances if one is not None]
+        points = min(max(_POINTS[0], math.ceil(20 / min(tuned, default=1.0))), _POINTS[1])
         self._step = 1 / points
-        self._distances: Any = numpy.asarray(distances, float)[:, None]
-        self._most_capital = math.log(2 / (1 - LEVEL)) + math.log(len(distances))
-        means = numpy.linspace(0.0, 1.0, points + 1)
-        with numpy.errstate(divide="ignore"):
-            self._means: Any = numpy.stack([means, _MOST / means, _MOST / (1 - means)])
-        self._logs: Any = numpy.zeros((2, len(distances), points + 1))  # of the capital of those who bet above, below
+        stakes = [*_STAKES] if len(tuned) < len(distances) else []
+        self._distances: Any = numpy.asarray(tuned, float)[:, None]
+        self._stakes: Any = numpy.asarray(stakes, float)[:, None]
+        capital = [1 / len(distances)] * len(tuned) + [1 / len(distances) / len(_STAKES)] * len(stakes)
+        self._capital: Any = numpy.log(capital)[:, None]
+        self._means: Any = numpy.linspace(0.0, 1.0, points + 1)
+        self._logs: Any = numpy.zeros((2, len(capital), points + 1))  # how bets above and below have multiplied theirs
         self._largest = largest
         self._sums = [0.0, 0.0]
         self._squares, self.n = 0.0, 0
@@ -57,10 +65,11 @@ class BettingSequence:
 
         a, d = a / self._largest, d / self._largest
         bets = self._distances / ((0.25 + self._squares) / (self.n + 1) + self._distances**2)
-        means, most_above, most_below = self._means
-        gains = a - means * d
-        self._logs[0] += numpy.log1p(numpy.minimum(bets, most_above) * gains)
-        self._logs[1] += numpy.log1p(-numpy.minimum(bets, most_below) * gains)
+        gains = a - self._means * d
+        for logs, room, won in ((self._logs[0], self._means, gains), (self._logs[1], 1 - self._means, -gains)):
+            room = numpy.maximum(room, _TINY)  # at 0 and 1 nothing can be lost
+            staked = numpy.concatenate([numpy.minimum(bets, _MOST / room), self._stakes / room])
+            logs += numpy.log1p(staked * won)
         self._drop_means()
         center = (0.5 + self._sums[0]) / (1 + self._sums[1])
         self._squares += (a - center * d) ** 2
@@ -70,10 +79,11 @@ class BettingSequence:
     def _drop_means(self) -> None:
         """Forget the means that are ruled out: they stay so. They are at either end, since those who bet above a mean
         win the more the smaller it is. The last ones stay."""
-        above, below = (_sum(logs) for logs in self._logs)
-        first, last = int((above >= self._most_capital).sum()), len(below) - int((below >= self._most_capital).sum())
+        above, below = (_sum(logs + self._capital) for logs in self._logs)
+        enough = math.log(2 / (1 - LEVEL))
+        first, last = int((above >= enough).sum()), len(below) - int((below >= enough).sum())
         if last > first and (first or last < len(below)):
-            self._means = self._means[:, first:last]
+            self._means = self._means[first:last]
             self._logs = self._logs[:, :, first:last]
 
     def count_for(self, width: float) -> float:
@@ -85,8 +95,7 @@ class BettingSequence:
     @property
     def interval(self) -> Interval:
         """The interval now, which never grows; its ends are rounded outward to the next mean that was tested."""
-        means = self._means[0]
-        return max(float(means[0]) - self._step, 0.0), min(float(means[-1]) + self._step, 1.0)
+        return max(float(self._means[0]) - self._step, 0.0), min(float(self._means[-1]) + self._step, 1.0)
 
 
 def _sum(logs: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -14,8 +13,6 @@ from .confidence_sequences import Interval
 from .covered_mean import Covered
 from .estimates import Mean, MeanEstimate
 
-DISTANCES: Final = (0.4, 0.2, 0.1, 0.05, 0.025)
-"""Differences, as shares of the range, that are to be found out soon: which one there is, is not known before."""
 _SIDES: Final = ("A", "B")
 
 
@@ -58,8 +55,8 @@ class PairedDifference:
     def __init__(self, covered: Covered, blocks: Blocks, ids: Mapping[str, str], margin: float | None) -> None:
         low, high = covered.bounds
         width = high - low
-        distances = tuple(share * width for share in DISTANCES) if math.isfinite(width) else (1.0,)
-        distances += (margin,) if margin is not None and margin < width else ()
+        # Which difference there is, is not known before; that there is none is to be known within the margin.
+        distances = (None,) if margin is None or margin >= width else (None, margin)
         self.covered, self.blocks, self.margin = covered, blocks, margin
         self._mean = covered.mean(ids)
         self._estimate = MeanEstimate(

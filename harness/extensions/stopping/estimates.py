@@ -37,13 +37,13 @@ class MeanEstimate:
         mean: of what.
         blocks: ids of the episodes of each block.
         scale: as in `Blocks`.
-        distances: how far from the truth a mean should be found out, in units of the number.
+        distances: how far from the truth a mean should be found out, in units of the number; None: however far.
     """
 
     mean: Mean
     blocks: Sequence[Sequence[str]]
     scale: Mapping[str, float]
-    distances: Sequence[float]
+    distances: Sequence[float | None]
     n: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -51,7 +51,7 @@ class MeanEstimate:
         self._betting: BettingSequence | None = None
         if math.isfinite(high - low):
             largest = max(math.fsum(self._weight(name) for name in block) for block in self.blocks)
-            shares = [distance / (high - low) for distance in self.distances]
+            shares = [None if distance is None else distance / (high - low) for distance in self.distances]
             self._betting = BettingSequence(shares, largest)
         self._asymptotic = AsymptoticSequence(len(self.blocks) // 2)
 

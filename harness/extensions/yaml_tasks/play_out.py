@@ -1,4 +1,4 @@
-"""Episodes that `validate` plays, within a bound on their time; none of their turns is kept."""
+"""Episodes that `validate` plays, within a bound on their time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import random
 import time
 from collections.abc import Callable
 
-from harness.api import Action, Case, Move, Outcome, Protocol, Task, Turn
+from harness.api import Action, Case, Episode, Move, Turn
+from harness.checks.trial_episodes import trial_episode
+from harness.config.plan import Condition, Plan
 from harness.runtime.steps import Steps
 
 Choose = Callable[[Turn], Action]
@@ -37,9 +39,11 @@ class Clock:
         return until_late
 
 
-def play_out(protocol: Protocol, task: Task, case: Case, answer: Choose, seed: int = 0) -> Outcome:
-    """The outcome of one episode that a function plays for every agent. Raises as `Steps`, and what `answer` does."""
-    with Steps(protocol, task, case, random.Random(seed)) as game:
+def play_out(plan: Plan, condition: Condition, case: Case, answer: Choose, seed: int = 0) -> Episode:
+    """One episode that a function plays for every agent, without grades. Raises as `Steps`, and what `answer` does."""
+    batches: list[list[Move]] = []
+    with Steps(condition.protocol, condition.task, case, random.Random(seed)) as game:
         while (batch := game.batch) is not None:
-            game.send([Move(turn.agent, turn.name, answer(turn)) for turn in batch])
-        return game.result()
+            batches.append([Move(turn.agent, turn.name, answer(turn)) for turn in batch])
+            game.send(batches[-1])
+        return trial_episode(plan, condition, case, batches, game.result())

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from harness.api import Policy
 from harness.api.errors import Place, SpecError, UserError
+from harness.checks.trial_episodes import unmeasured
 from harness.config.plan import Condition, Plan, protocol_seed
+from harness.runtime.scoring import grade
 from harness.runtime.seats import seats, without_models
 from harness.storage.plugin_errors import describe
 
@@ -35,10 +37,12 @@ def simulate_policy(plan: Plan, place: Place | None = None) -> Iterator[UserErro
     """Yield what is wrong with the plan's policies where it is the spec's: each mistake once.
 
     Which names an expression may use depends on the task and the protocol, so every condition with policies whose
-    parameters are expressions plays its example case. So do policies in Python where the spec declares the task: no
-    test suite has seen them together. A mistake that knows no place of its own is at `place`.
+    parameters are expressions plays its example case, and the spec's metrics measure it. So do policies in Python where
+    the spec declares the task: no test suite has seen them together. A mistake that knows no place of its own is at
+    `place`.
     """
     messages: set[str] = set()
+    failed: set[str] = set()
     seen: set[tuple[str, str]] = set()
     deadline = time.process_time() + SECONDS
     met: set[tuple[str, str]] = set()
@@ -55,19 +59,19 @@ def simulate_policy(plan: Plan, place: Place | None = None) -> Iterator[UserErro
             if not declared or not policies or key in seen or time.process_time() > deadline:
                 continue
             seen.add(key)
+        problems: list[UserError] = []
         try:
-            _play(condition, plan)
+            problems += _play(condition, plan, failed)
         except UserError as error:
-            wrong = type(error)(error.message, place=error.place or place, hint=error.hint)
+            problems.append(type(error)(error.message, place=error.place or place, hint=error.hint))
         except Exception as error:
             if not declared:  # what else fails is for `check_plan` and for the run, which name the plugin's line
                 continue
-            wrong = SpecError(f"{condition.id}: {describe(error)}", place=place)
-        else:
-            continue
-        if wrong.message not in messages:
-            messages.add(wrong.message)
-            yield wrong
+            problems.append(SpecError(f"{condition.id}: {describe(error)}", place=place))
+        for problem in problems:
+            if problem.message not in messages:
+                messages.add(problem.message)
+                yield problem
 
 
 def _has_expressions(policy: Policy) -> bool:
@@ -76,9 +80,13 @@ def _has_expressions(policy: Policy) -> bool:
     return any(isinstance(value, Expression) for value in inner)
 
 
-def _play(condition: Condition, plan: Plan) -> None:
+def _play(condition: Condition, plan: Plan, failed: set[str]) -> list[SpecError]:
+    """What is wrong with how the example ends; nothing where it takes too long for it. Raises what playing does."""
     case = condition.assign_groups(condition.task.example(), plan.seed)
     choose = without_models(seats(plan, condition, case, 0))
     with contextlib.suppress(LateError):
         seed = protocol_seed(plan, condition, case, 0)
-        play_out(condition.protocol, condition.task, case, Clock(MAX_SECONDS).watching(choose), seed)
+        episode = play_out(plan, condition, case, Clock(MAX_SECONDS).watching(choose), seed)
+        if condition.task.grading == "quick":
+            return list(unmeasured(plan, grade(episode, condition, case), failed))
+    return []

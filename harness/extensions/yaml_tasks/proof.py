@@ -1,7 +1,7 @@
 """Proof of a task that a spec declares: its cases can be drawn, graded and played, and it gives nothing away.
 
 Expressions are the spec author's own code, and no test suite reads them. So `harness validate` draws cases with several
-seeds and tries them on answers of every kind.
+seeds and tries them on answers of every kind, and the spec's metrics on what random agents play.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ import random
 import statistics
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.api import Action, Case, Outcome, Task, Turn, derive_seed
 from harness.api.errors import Place, SpecError, UserError
+from harness.checks.trial_episodes import unmeasured
 from harness.config.plan import Condition, Plan
 from harness.extensions.games.worlds import SteppedTask
 from harness.extensions.yaml_tasks.conformance import check_task
+from harness.runtime.scoring import as_grade
 from harness.storage.plugin_errors import describe
 
 from .contract import with_fields
@@ -89,7 +91,7 @@ def proofs(plays: Sequence[tuple[Plan, Place]]) -> Iterator[UserError | str]:
             return
         if isinstance(condition.task, YamlTask) and (key := repr(condition.task)) not in seen:
             seen.add(key)
-            proof = prove(condition, plan.spec.place("task"))
+            proof = prove(plan, condition)
             yield from proof.problems
             about = condition.origin
             if not proof.problems:
@@ -98,14 +100,15 @@ def proofs(plays: Sequence[tuple[Plan, Place]]) -> Iterator[UserError | str]:
                     yield f"{about}: {wrong}"
 
 
-def prove(condition: Condition, place: Place | None = None) -> Proof:
-    """Draw cases of the condition's task and try them.
+def prove(plan: Plan, condition: Condition) -> Proof:
+    """Draw cases of the condition's task and try them. Problems that know no better place are where the task is.
 
     Args:
-        condition: its task is a `YamlTask`.
-        place: where the task is; problems that know no better place point there.
+        plan: its metrics must be able to measure what random agents play.
+        condition: one of the plan's; its task is a `YamlTask`.
     """
     proof, task, deadline = Proof(), condition.task, time.process_time() + SECONDS
+    place = plan.spec.place("task")
     floors: list[Grades] = []
     plain: list[str] = []
     for seed in range(CASES):
@@ -116,10 +119,13 @@ def prove(condition: Condition, place: Place | None = None) -> Proof:
             for outcome in _outcomes(task, case, random.Random(seed)):
                 plain += _wrong(task.grade(case, outcome))
             clock = Clock(max(deadline - time.process_time(), SECONDS))
-            outcome = play_out(condition.protocol, task, case, clock.watching(_player(seed)), seed)
-            proof.facts.append(outcome.facts)
-            floors.append(task.grade(case, outcome))
+            episode = play_out(plan, condition, case, clock.watching(_player(seed)), seed)
+            assert episode.outcome is not None, "it was played to its end"
+            proof.facts.append(episode.outcome.facts)
+            floors.append(task.grade(case, episode.outcome))
             plain += _wrong(floors[-1])
+            if not plain:
+                proof.problems += unmeasured(plan, replace(episode, grade=as_grade(task, floors[-1])), set())
             if not seed:
                 plain += _solve(proof, task, case)
         except LateError:

@@ -56,7 +56,8 @@ def _reaches(plan: Plan, condition: Condition) -> bool:
     try:
         case = own.assign_groups(own.task.example(), plan.seed)
         choose = Clock(SECONDS).watching(without_models(seats(plan, own, case, 0)))
-        return play_out(own.protocol, own.task, case, choose).facts.get("end") != "limit"
+        outcome = play_out(plan, own, case, choose).outcome
+        return outcome is None or outcome.facts.get("end") != "limit"
     except LateError:
         return True  # not known
     except Exception as error:  # a policy that fails: `simulate_policy` says so

@@ -123,6 +123,35 @@ prices: {prices}
     return out.splitlines()
 
 
+@pytest.mark.parametrize(
+    ("sampling", "agents", "most"),
+    [
+        ({"max_tokens": None}, {"default": "model"}, None),
+        ({"max_tokens": 40}, {"default": "model"}, 40),
+        ({"max_tokens": "${long}"}, {"default": "model"}, 90),
+        ({"max_tokens": 40}, {"default": {"model": "model", "generation_kwargs": {"max_tokens": 70}}}, 70),
+        (
+            {"max_tokens": None},
+            {"default": "model", "one": {"model": "model", "count": 1, "generation_kwargs": {"max_tokens": 70}}},
+            None,
+        ),
+        ({"max_tokens": 40}, {"default": "model", "one": {"count": 1, "policy": "random"}}, 40),
+    ],
+    ids=["none", "one", "swept", "group", "other group", "policy"],
+)
+def test_output_tokens_are_bounded_where_every_reply_is(
+    sampling: dict[str, object], agents: dict[str, object], most: int | None
+) -> None:
+    changes: dict[str, object] = {"generation_kwargs": sampling, "agents": agents, "repeats": 1}
+    if "${long}" in sampling.values():
+        changes["matrix"] = {"long": [20, 90]}
+    loaded = spec.parse({"extends": "dpbench_quick", "name": "x", **changes}, PROJECT)
+    figures = estimate(resolve.plan(loaded, PROJECT, Mock()))
+    assert figures.max_tokens == most
+    if most is not None:
+        assert figures.most_output_tokens <= figures.calls * most
+
+
 def test_a_plan_does_not_bound_calls_of_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = planned(tmp_path, capsys, "", "{Small: {input: 1000, output: 0}}")
     assert "inner calls     the seats of asker ask Small as often as they like in 3 turns" in lines

@@ -76,3 +76,17 @@ def test_a_missing_template_has_a_place_and_the_sets_that_fit(
         code, _, err = invoke(capsys, "validate", str(tmp_path / "bad.yaml"))
     assert code == 2 and f"{place}" in err
     assert "prompt set 'qa/standard' has no template 'debate.j2'" in err and "Sets that fit: panels/standard." in err
+
+
+def test_validate_finds_a_metric_that_fails_every_episode_once(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    metric = "from harness.api import Metric, plugin\n\n@plugin\nclass Fussy(Metric):\n"
+    (tmp_path / "metrics").mkdir()
+    (tmp_path / "metrics" / "fussy.py").write_text(f"{metric}    def measure(self, episode):\n        return 1 / 0\n")
+    (tmp_path / "harness.yaml").write_text(f"name: p\nparents: [{TOY}]\n")
+    (tmp_path / "s.yaml").write_text("extends: toy\nname: s\nmetrics:\n  - agreed\n  - fussy\n")
+    with contextlib.chdir(tmp_path):
+        code, _, err = invoke(capsys, "validate", "s.yaml")
+    assert code == 2 and "s.yaml:5:5: " in err
+    assert err.count("metric fussy: ZeroDivisionError: division by zero (metrics/fussy.py:6)") == 1

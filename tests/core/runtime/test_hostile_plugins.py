@@ -178,7 +178,7 @@ def test_a_batch_without_turns_is_a_batch(project: Project, tmp_path: Path) -> N
     ("how", "says"),
     [
         ("grade exits", "grade: SystemExit: 1 (registry/tasks/loose.py:"),
-        ("grade lacks", "grade: RuntimeError: no agreed in it"),
+        ("grade lacks", "grade: RuntimeError: Loose.grade gives no agreed"),
         ("grades words", "metric agreed: TypeError: gave 'x', which is not a number (metrics/agreed.py)"),
     ],
 )

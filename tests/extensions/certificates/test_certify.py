@@ -131,11 +131,15 @@ def test_a_sound_benchmark_passes_every_line(project: Path, capsys: pytest.Captu
     assert data["passed"] and one["passed"] and one["headline"]["ceiling"]["value"] == 1.0
     assert one["headline"]["floor"]["high"] < one["headline"]["ceiling"]["low"]
     assert len(one["digest"]) == 64 and "registry/tasks/number.py" in one["digests"]["code"]["task"]
-    assert one["cost"]["calls"] == 1.0
+    assert one["cost"]["calls"] == 1.0 and one["cost"]["output_tokens"] is None
+    assert "some have no max_tokens" in lines(out)["cost"][1]
     assert "certified" in (project / "card" / BADGE).read_text()
-    code, out, _ = invoke(capsys, "certify", ".", "-o", "whole", "--limit", "3")
+    code, out, _ = invoke(
+        capsys, "certify", ".", "-o", "whole", "--limit", "3", "--set", "generation_kwargs.max_tokens=50"
+    )
     assert code == 1 and not lines(out)["floor and ceiling"][0]
     [one] = json.loads((project / "whole" / CARD).read_text())["benchmarks"]
+    assert one["cost"]["output_tokens"] == 50.0 and "at most 50 output tokens" in lines(out)["cost"][1]
     assert one["options"]["limit"] == 3 and "not certified" in (project / "whole" / BADGE).read_text()
 
 

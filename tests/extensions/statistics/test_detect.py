@@ -15,7 +15,7 @@ from harness.api.errors import SpecError
 from harness.extensions.analysis import paired
 from harness.extensions.analysis.amount import Amount
 from harness.extensions.games.tournaments.results import Game
-from harness.extensions.statistics.sample_size import of_games, of_scores, units_needed, worst
+from harness.extensions.statistics.sample_size import least_gap, of_games, of_scores, units_needed, worst
 from harness.tables import EpisodeScore
 from tests.helpers.commands import invoke
 
@@ -50,6 +50,48 @@ def test_so_many_cases_have_the_power() -> None:
         difference = (rng.random(n) < 0.62).astype(float) - (rng.random(n) < 0.5)
         found += (paired.sign_flip([[(i, float(x)) for i, x in enumerate(difference)]]) or 1.0) < 0.05
     assert 40 <= found <= 57
+
+
+@pytest.mark.parametrize(
+    ("numbers", "gap"),
+    [([0.0, 1.0, 1.0], 1.0), ([0.1 + 0.2, 0.3, 0.5, 0.1], 0.2), ([2.0, 2.0], 0.0), ([], 0.0), ([4.0, 1.0, 3.5], 0.5)],
+    ids=["zeros and ones", "rounding errors", "equal", "none", "halves"],
+)
+def test_how_close_numbers_come(numbers: list[float], gap: float) -> None:
+    assert least_gap(numbers) == pytest.approx(gap)
+
+
+TALK = """
+name: talk
+task:
+  use: world
+  agents: 2
+  rules: Say something.
+  state: {said: 0}
+  sees: {said: said}
+  actions: {SAY: {effects: {said: said + 1}}, WAIT: {}}
+  noop: WAIT
+  end: rounds >= 5
+  scores: {score: said / 10}
+  instances: 40
+protocol: {use: steps, order: simultaneous, max_timesteps: 20}
+prompts: world/standard
+metrics: [score]
+headline: {metric: score}
+baseline: {use: expression, act: "'SAY' if chance(0.5) else 'WAIT'"}
+"""
+
+
+def test_a_pilot_of_scores_asks_for_as_many_cases_as_their_variance_does(folder: Path, capsys: Capsys) -> None:
+    """Only zeros and ones, or numbers as far apart, take more for the exact test."""
+    (folder / "talk.yaml").write_text(TALK)
+    spec, run = str(folder / "talk.yaml"), str(folder / "pilot")
+    assert invoke(capsys, "eval", "--spec", spec, "--output_path", run)[0] == 0
+    code, out, err = invoke(capsys, "plan", "--spec", spec, "--detect", "10%", "--run", run)
+    assert code == 0, err
+    [deviation] = re.findall(r"standard deviation of ([\d.]+) among", " ".join(out.split()))
+    needed = units_needed(0.1, float(deviation) ** 2)
+    assert needed <= int(rows_of(out)[0][1]) <= 1.15 * needed
 
 
 def scores(models: int, repeats: int, cases: int = 400) -> list[EpisodeScore]:

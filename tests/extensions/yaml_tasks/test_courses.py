@@ -1,4 +1,4 @@
-"""`harness validate` on the course of a world: who can act, whether it ends, and worlds of very many agents."""
+"""`harness validate` on the course of a world: who can act, its end, its metrics, and worlds of very many agents."""
 
 import subprocess
 import sys
@@ -65,6 +65,37 @@ def test_a_world_that_comes_to_nothing_is_warned_of(
 )
 def test_other_worlds_are_not(capsys: pytest.CaptureFixture[str], tmp_path: Path, parts: dict[str, object]) -> None:
     assert "warning" not in validated(capsys, tmp_path, **parts)
+
+
+def refused(capsys: pytest.CaptureFixture[str], folder: Path, metric: str, **parts: object) -> str:
+    values = {"agents": 2, "when": "True", "end": "end: rounds >= 8", "baseline": SAYS, **parts}
+    grades = "scores: {by_agent: spoke, said: said, "
+    spec = (
+        WORLD.format(**values).replace("scores: {", grades).replace("metrics: [score]", f"metrics: [score, {metric}]")
+    )
+    (folder / "talk.yaml").write_text(spec)
+    code, out, err = invoke(capsys, "validate", str(folder / "talk.yaml"))
+    assert code == 2 and ": 1 problem\n" in out and "talk.yaml:17:18: " in err and "Traceback" not in err, err
+    return err
+
+
+def test_a_metric_that_cannot_measure_an_episode_is_a_problem(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    err = refused(capsys, tmp_path, "{use: grade, of: by_agent}")
+    assert "metric grade: the task's grade 'by_agent' is {'Agent-0': 0.0, 'Agent-1': 0.0}, not a number" in err
+    assert "one number for an episode" in err
+
+
+@pytest.mark.parametrize(
+    ("bounds", "baseline", "says"),
+    [("[0, 1]", "random", "which is not between 0"), ("[0, 15]", SAYS, "is 16.0, which is not between 0 and 15")],
+)
+def test_a_metric_that_fails_what_players_reach_is_too(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, bounds: str, baseline: object, says: str
+) -> None:
+    err = refused(capsys, tmp_path, f"{{use: grade, of: said, bounds: {bounds}}}", baseline=baseline)
+    assert says in err
 
 
 PEAK = """

@@ -286,7 +286,7 @@ def test_both_orders_have_the_same_rounds(tmp_path: Path) -> None:
 def test_a_score_may_be_a_number_for_each_agent() -> None:
     keys = {**POT, "scores": {"left": "pot", "returns": "got"}}
     plan = resolve.plan(spec.parse({"name": "x", "task": {"use": "world", **keys}, **PLAYED}, BUILTIN), BUILTIN)
-    proof = prove(plan.conditions[0])
+    proof = prove(plan, plan.conditions[0])
     assert not proof.problems and "left" in proof.line() and "returns" not in proof.line()
     state = {"pot": 3, "got": {"Ann": 4, "Bob": 3, "Cid": 0}}
     outcome = Outcome(facts={"state": state, "end": "limit", "timesteps": 2})
