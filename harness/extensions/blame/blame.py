@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.api import CorpusMetric, Engine, Facts, Policy, derive_seed
+from harness.api import UNBOUNDED, CorpusMetric, Engine, Facts, Policy, derive_seed
 from harness.api.errors import BudgetSpentError, DataError, Place, SpecError, near
 from harness.config.building import Reference, policy_name, split
 from harness.config.permissions import check_execution
@@ -209,7 +209,9 @@ def _look(
             f"the run has no number {name!r} of an episode", place=Place("--metric"), hint=near(name, numbers)
         )
     lower = _is_lower(parent.run, name, choice.better)
-    bounds = bounds_of(parent.run.metrics[name], parent.run.scores, name)
+    metric = parent.run.metrics[name]
+    is_bounded = metric.bounds != UNBOUNDED  # that all numbers are 0 or 1 does not say that 1 is the best there is
+    bounds = bounds_of(metric, parent.run.scores, name) if is_bounded else UNBOUNDED
     is_relative = not choice.episodes and choice.threshold is None and not all(map(math.isfinite, bounds))
     names = _chosen(parent, choice, name, lower, None if is_relative else bounds[0 if lower else 1])
     if reference is not None:

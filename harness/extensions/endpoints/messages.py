@@ -42,7 +42,7 @@ _BODY = Fields(
     IGNORED,
     {
         "mcp_servers": "the harness calls no tools", "container": "the harness runs no programs for a model",
-        "thread": "conversations are not kept. Send the whole of it",
+        "thread": "the harness keeps no conversation: send the whole one",
     },
 )  # fmt: skip
 _MESSAGE = Fields(frozenset({"role", "content"}))
