@@ -203,9 +203,13 @@ def _write(
         keep_duplicates: whether a row is written as often as it was played.
 
     Raises:
-        UserError: an option names what is not there, the runs hold cases that are kept, or nothing is left to write.
+        UserError: an option names what is not there or what pairs cannot be, the runs hold cases that are kept, or
+            nothing is left to write.
         OSError: the file cannot be written.
     """
+    if keep_duplicates and kind in _PAIRS:
+        message = "a pair counts each reply once, with the mean reward of the episodes in which it was given"
+        raise DataError(message, place=Place("--keep_duplicates"), hint="Leave it out, or take --kind sft or replies.")
     sources = [_source(one, where, reward) for one in _distinct([run, *runs], kind)]
     check_seats([one.plan for one in sources], agent, group)
     refuse_evaluation_cases([(one.run, one.plan, one.chosen.rewards) for one in sources], holdout, run.project)

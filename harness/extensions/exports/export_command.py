@@ -59,7 +59,7 @@ def options(command: Parser) -> None:
     chat.add_argument("--reward", metavar="METRIC", help="what an episode is worth (default: the headline's metric)")
     chat.add_argument("--agent", action="append", metavar="AGENT", help="only what this agent replied; repeatable")
     chat.add_argument("--group", action="append", metavar="GROUP", help="only agents of this group; repeatable")
-    text = "write a row as often as it was played (default: once)"
+    text = "sft, replies: write a row as often as it was played (default: once)"
     chat.add_argument("--keep_duplicates", action="store_true", default=None, help=text)
     text = "refuse to train on a case of this spec or run; repeatable"
     chat.add_argument("--holdout", action="append", metavar="SPEC|RUN", help=text)

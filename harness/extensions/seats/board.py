@@ -202,7 +202,7 @@ class OpenSeat:
             self._differs(turn)
             self._publish()
             return
-        turn.start, turn.is_read = 0, False
+        turn.start, turn.is_read, turn.refused = 0, False, 0
         turn.calls.clear()
 
     def fail(self, error: EngineError) -> None:

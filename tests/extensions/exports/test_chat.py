@@ -251,6 +251,7 @@ def test_less_of_the_headline_may_be_better(rows: Callable[..., tuple[Rows, str]
         ),
         pytest.param(["--group", "judges"], "--group: no condition has a group 'judges'", id="group"),
         pytest.param(["--kind", "rlhf"], "--kind: there is no kind 'rlhf'", id="kind"),
+        pytest.param(["--kind", "kto", "--keep_duplicates"], "--keep_duplicates: a pair counts", id="duplicates"),
         pytest.param(["--kind", "dpo"], "there is no pair of replies to learn from; left out: ", id="pairs"),
         pytest.param(["--holdout", "tooy"], "there is no spec 'tooy'", id="holdout"),
     ],

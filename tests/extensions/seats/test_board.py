@@ -287,6 +287,21 @@ def test_unreadable_replies_are_recorded_turns(prompts: PromptSet) -> None:
     run(play())
 
 
+def test_whoever_starts_anew_has_all_tries() -> None:
+    async def play() -> None:
+        seat = OpenSeat("toy/Ann")
+        asked = asyncio.create_task(seat.ask(request(said("first"))))
+        await asyncio.sleep(0)
+        for _ in range(MAX_REFUSALS - 1):
+            assert not seat.say("ACTION: GRAB", 7).over
+        seat.restart()
+        await seat.wait_for_turn(10)
+        assert not seat.say("ACTION: GRAB", 7).over
+        assert seat.say("ACTION: GRAB").over and (await asked).text
+
+    run(play())
+
+
 def test_whoever_starts_anew_between_recorded_turns_hears_all(
     prompts: PromptSet,
 ) -> None:
