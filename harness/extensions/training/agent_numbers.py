@@ -174,6 +174,14 @@ def is_expression(number: Number) -> bool:
     return isinstance(number, _ByExpression)
 
 
+def metrics_of(number: Number, plan: Plan) -> list[Metric]:
+    """The metrics that a number is of; of an expression those that it names."""
+    if isinstance(number, _ByExpression):
+        return [plan.metrics[name] for name in number.code.uses & plan.metrics.keys() - {*OF_EPISODE, *OF_AGENT}]
+    assert isinstance(number, functools.partial)
+    return [number.args[0]]
+
+
 def idle_example(plan: Plan, condition: Condition) -> PaidEpisode | None:
     """The condition's example with agents that do nothing, graded; None where it takes long, or cannot be played."""
     case = condition.task.example()

@@ -25,7 +25,8 @@ from harness.runtime.abilities import lacking
 from harness.runtime.seats import Seat, seats
 from harness.runtime.session import Session
 
-from .declared_rewards import reward_rule
+from .agent_numbers import metrics_of
+from .declared_rewards import DeclaredRewards, reward_rule
 from .game import SteppedRollout
 from .holdout import Evaluation, refuse_overlap
 from .league import League, opponent_of, result
@@ -181,8 +182,10 @@ class TrainingEnv:
 
     def check_texts(self) -> None:
         """Raise `SpecError` where `rewards:` count tokens, for trainers whose replies are texts."""
-        for part, entry in (self.plan.spec.get("rewards") or {}).items():
-            if (entry if isinstance(entry, str) else entry["use"]) == "tokens":
+        parts = self.reward_rule.parts if isinstance(self.reward_rule, DeclaredRewards) else {}
+        counting = self.plan.project.load("metrics", "tokens")
+        for part, declared in parts.items():
+            if any(isinstance(metric, counting) for metric in metrics_of(declared.number, self.plan)):
                 message = f"rewards: {part}: replies are texts here, of which nobody counts tokens"
                 hint = "Leave this part out, or play with env.rollouts, whose replies may have token ids."
                 raise SpecError(message, place=self.plan.spec.place("rewards", part), hint=hint)

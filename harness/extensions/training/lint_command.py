@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from harness.api import UNBOUNDED
 from harness.api.errors import SpecError
 from harness.cli import options as opt
 from harness.cli.usage import Parser
@@ -18,11 +19,12 @@ from harness.config.project import Project, find
 from harness.config.spec import Spec, load
 from harness.extensions.replay.reference import reference_of, try_policy
 from harness.tables import HeadlineSpec
-from harness.tables.stats import t_quantile
+from harness.tables.stats import Interval, is_rounding, t_quantile
 
 from .degenerate import players
 from .environment import TrainingEnv
 from .learner import ByPolicy
+from .rewards import HeadlineReward, is_zero_sum
 from .rollout import EnvTask, Rollout
 
 EPISODES = 60
@@ -55,19 +57,18 @@ class Paid:
     Attributes:
         name: the player's.
         mean: its mean reward.
-        gain: the mean of what it is paid beyond the floor, by task, with its interval; None for the floor itself.
         unpaid: how many of its episodes have no reward.
+        gain: the mean over cases of what it is paid beyond the floor; None for the floor itself, and of a single case.
+        interval: of the gain; None where that is the same in all cases, which says nothing of how it varies.
+        beats: whether it is paid more than the floor, beyond chance.
     """
 
     name: str
     mean: float | None
-    gain: tuple[float, float, float] | None = None
-    unpaid: int = 0
-
-    @property
-    def beats(self) -> bool:
-        """Whether it is paid more than the floor, beyond chance."""
-        return self.gain is not None and self.gain[1] > 0
+    unpaid: int
+    gain: float | None = None
+    interval: Interval | None = None
+    beats: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,34 +112,38 @@ class Lint:
         yield f"{'player':{width}}{'reward':>9}  over the floor"
         for one in (self.floor, *self.players):
             mean = "" if one.mean is None else f"{one.mean:.3f}"
-            gain = "" if one.gain is None else f"{one.gain[0]:+.3f} [{one.gain[1]:+.3f}, {one.gain[2]:+.3f}]"
+            gain = "" if one.gain is None else f"{one.gain:+.3f}"
+            gain += "" if one.interval is None else f" [{one.interval[0]:+.3f}, {one.interval[1]:+.3f}]"
             unpaid = f"  {one.unpaid} episodes without a reward" if one.unpaid else ""
             yield f"{one.name:{width}}{mean:>9}  {gain}{'  beats the floor' if one.beats else ''}{unpaid}".rstrip()
         for name, other in self.alike.items():
             yield f"{name:{width}}{'':>9}  plays as {other}"
-        highest = max((one for one in self.players if one.gain is not None), key=_most, default=None)
         if self.hacks:
             yield f"the reward can be hacked: {', '.join(one.name for one in self.hacks)}"
-        elif highest is None:
+        elif all(one.gain is None for one in self.players):
             yield "too few cases with a reward to compare: take more (--limit, --episodes)"
-        elif _most(highest) > 0:
-            yield "no such player is shown to beat the floor (95 % intervals for all of them together)"
-            yield f"a gain of up to {_most(highest):.3f} is not excluded ({highest.name}): take more cases"
         else:
+            yield from self._not_beaten()
+
+    def _not_beaten(self) -> Iterator[str]:
+        most, name = max(((one.interval[1], one.name) for one in self.players if one.interval), default=(0.0, ""))
+        unknown = [one.name for one in self.players if one.interval is None]
+        if most <= 0 and not unknown:
             yield f"no such player beats the floor in {self.cases} cases (95 % intervals for all of them together)"
-
-
-def _most(player: Paid) -> float:
-    """The upper end of the interval of its gain."""
-    assert player.gain is not None
-    return player.gain[2]
+            return
+        yield "no such player is shown to beat the floor (95 % intervals for all of them together)"
+        if most > 0:
+            yield f"a gain of up to {most:.3f} is not excluded ({name}): take more cases"
+        if unknown:
+            yield f"a gain that is the same in every case has no interval ({', '.join(unknown)}): take more cases"
 
 
 def linted(spec: Spec, project: Project, episodes: int = EPISODES, allow_code_execution: bool = False) -> Lint:
     """What players that solve nothing are paid in all seats that learn, beside the floor in the same episodes.
 
     The floor is the headline's, else the spec's baseline. Intervals are Student's t of differences by case, for all
-    players together (Bonferroni).
+    players together (Bonferroni), cut at what the headline's bounds leave possible. Equal differences have none; the
+    sign test then says whether the player beats the floor.
 
     Raises `SpecError` for a spec without a floor; else as `TrainingEnv`.
     """
@@ -169,7 +174,8 @@ def linted(spec: Spec, project: Project, episodes: int = EPISODES, allow_code_ex
                 rewards_of[name] = numbers
             else:
                 alike[name] = other
-        found = [_paid(name, numbers, floor, len(rewards_of)) for name, numbers in rewards_of.items()]
+        within = _bounds(env)
+        found = [_compared(name, numbers, floor, len(rewards_of), within) for name, numbers in rewards_of.items()]
         named = ", ".join(spec.get("rewards") or [headline.metric])
         paid = _paid(f"floor: {policy_name(given)}", floor)
         cases = len({case for case, _ in floor})
@@ -201,18 +207,35 @@ def _reward(rollout: Rollout) -> float | None:
     return statistics.fmean(map(rollout.rewards.total, rollout.rewards.agents))
 
 
-def _paid(name: str, own: Numbers, floor: Numbers | None = None, tests: int = 1) -> Paid:
+def _bounds(env: TrainingEnv) -> tuple[float, float]:
+    """Between which numbers a reward lies: those of the headline's metric, where that is what is paid."""
+    rule = env.reward_rule
+    if not isinstance(rule, HeadlineReward) or any(map(is_zero_sum, env.plan.conditions)):
+        return UNBOUNDED
+    low, high = env.plan.metrics[rule.headline.metric].bounds
+    return (low, high) if rule.headline.better == "higher" else (-high, -low)
+
+
+def _paid(name: str, own: Numbers) -> Paid:
     numbers = [number for _, number in own if number is not None]
-    mean = statistics.fmean(numbers) if numbers else None
-    if floor is None:
-        return Paid(name, mean, None, len(own) - len(numbers))
-    by_case: dict[tuple[str, str], list[float]] = {}
+    return Paid(name, statistics.fmean(numbers) if numbers else None, len(own) - len(numbers))
+
+
+def _compared(name: str, own: Numbers, floor: Numbers, tests: int, within: tuple[float, float]) -> Paid:
+    by_case: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for (case, number), (_, least) in zip(own, floor, strict=True):
         if number is not None and least is not None:
-            by_case.setdefault(case, []).append(number - least)
-    gains = [statistics.fmean(some) for some in by_case.values()]
-    gain = None
-    if len(gains) > 1:
-        half = t_quantile(len(gains) - 1, 1 - 0.025 / tests) * statistics.stdev(gains) / math.sqrt(len(gains))
-        gain = statistics.fmean(gains), statistics.fmean(gains) - half, statistics.fmean(gains) + half
-    return Paid(name, mean, gain, len(own) - len(numbers))
+            by_case.setdefault(case, []).append((number, least))
+    paid, count, level = _paid(name, own), len(by_case), 0.025 / tests
+    if count < 2:
+        return paid
+    gains = [statistics.fmean(number - least for number, least in some) for some in by_case.values()]
+    gain, stderr = statistics.fmean(gains), statistics.stdev(gains) / math.sqrt(count)
+    rewards = [reward for some in by_case.values() for pair in some for reward in pair]
+    if is_rounding(stderr, rewards):
+        return replace(paid, gain=gain, beats=gain > 0 and 0.5**count <= level)
+    half = t_quantile(count - 1, 1 - level) * stderr
+    low, high = within if all(within[0] <= reward <= within[1] for reward in rewards) else UNBOUNDED
+    base = statistics.fmean(statistics.fmean(least for _, least in some) for some in by_case.values())
+    interval = max(gain - half, low - base), min(gain + half, high - base)
+    return replace(paid, gain=gain, interval=interval, beats=interval[0] > 0)

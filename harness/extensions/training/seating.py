@@ -54,7 +54,8 @@ def seated(plan: Plan, learn: str | Iterable[str] | None, opponents: Mapping[str
     """
     learning = _learning(plan, learn)
     rest = {g.name for condition in plan.conditions for g in condition.groups if _is_under_test(g)} - learning
-    by_group: Mapping[str, Reference | Engine] = {} if "pool" in opponents else opponents
+    given_by_group = {} if "pool" in opponents else opponents
+    by_group: Mapping[str, Reference | Engine] = {k: v for k, v in given_by_group.items() if v is not None}
     entry = opponents if "pool" in opponents else plan.spec.get("opponents")
     if entry is not None:
         wrong = parameters.problems(entry, OpponentsEntry)

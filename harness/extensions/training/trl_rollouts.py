@@ -11,7 +11,6 @@ episode are played by the model that learns.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -83,17 +82,36 @@ def rollout_func(
     return play
 
 
+class _Batches:
+    """Counts the batches that TRL plays with a pool of environments.
+
+    TRL resets as many of the pool as a batch has rows, each once: one that is reset again begins the next batch.
+    """
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._reset: set[TurnTools] = set()
+
+    def of(self, one: TurnTools) -> int:
+        """The number of the batch, from 0, in which an environment is reset now."""
+        if one in self._reset:
+            self._number += 1
+            self._reset.clear()
+        self._reset.add(one)
+        return self._number
+
+
 class TurnTools:
     """An environment for `environment_factory`: one agent learns, and acts by calling the tool `act`.
 
     `reset(task=…)` begins an episode (each row of the dataset names its task) and returns what the agent is shown. Its
-    epoch is how often `reset` was called before: TRL resets all that play a batch, so a group shares its chance.
+    epoch is the number of the batch, so a group shares its chance.
     """
 
-    def __init__(self, env: TrainingEnv) -> None:
+    def __init__(self, env: TrainingEnv, batches: _Batches) -> None:
         self._env = env
+        self._batches = batches
         self._game: SteppedRollout | None = None
-        self._epochs = itertools.count()
 
     def reset(self, task: str | None = None, **row: Any) -> str:
         """Begin an episode; returns the agent's first prompt.
@@ -104,7 +122,7 @@ class TurnTools:
         """
         chosen = self._env.tasks[0] if task is None else self._env.task(task)
         self._close()
-        self._game = self._env.start(chosen, epoch=next(self._epochs))
+        self._game = self._env.start(chosen, epoch=self._batches.of(self))
         return self._shown()
 
     def act(self, reply: str) -> str:
@@ -151,7 +169,8 @@ def environment_factory(env: TrainingEnv) -> Callable[[], TurnTools]:
     `SpecError` where rewards count tokens."""
     env.single_learner()
     env.check_texts()
-    return lambda: TurnTools(env)
+    batches = _Batches()
+    return lambda: TurnTools(env, batches)
 
 
 def task_dataset(env: TrainingEnv, prompt: str = "You take part in a game. Act by the tool.\n\n") -> Any:

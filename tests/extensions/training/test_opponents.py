@@ -85,6 +85,10 @@ def test_arguments_win_over_the_spec(tmp_path: Path) -> None:
         assert {one.opponents["rival"] for one in env.rollouts(plays)} == {"folds"}
     with TrainingEnv(with_pool("random"), opponents={"rival": "random"}) as env:
         assert {*map(str, (one.opponents for one in env.rollouts(plays)))} == {"{}"}
+    with TrainingEnv(with_pool("random"), opponents={"rival": None}) as env:  # of which nothing is said
+        assert {one.opponents["rival"] for one in env.rollouts(plays)} == {"random"}
+    with TrainingEnv({**GAME, "baseline": "random"}, opponents={"rival": None}) as env:
+        assert {one.agent for one in env.rollouts(plays, env.tasks[:1])[0].conversations} == {"Player-0"}
     with TrainingEnv({**GAME, "agents": {"default": "model"}}) as env:  # the spec's own group learns
         assert env.learn == {"default"}
 

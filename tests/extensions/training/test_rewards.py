@@ -12,7 +12,7 @@ import pytest
 
 import harness
 from harness.api import Completion, Move, Reply, Request
-from harness.api.errors import UserError
+from harness.api.errors import SpecError, UserError
 from harness.config import resolve
 from harness.config.plan import Plan, protocol_seed
 from harness.config.project import find
@@ -278,6 +278,35 @@ def test_a_length_penalty_counts_the_tokens_of_the_trainer() -> None:
         for agent, reward in rollout.rewards.agents.items():
             calls = [call for move in rollout.episode.moves() if move.agent == agent for call in move.calls]
             assert reward == pytest.approx(-0.01 * sum(len(call.text) for call in calls))
+
+
+COUNTED = {"use": "tokens", "name": "spent"}
+NAMESAKE = {"use": "grade", "of": "solved", "name": "tokens"}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "rewards", "refused"),
+    [
+        ([], {"length": "tokens"}, True),
+        ([COUNTED], {"team": "spent"}, True),
+        ([COUNTED], {"team": {"use": "expression", "of": "solved and solved - spent"}}, True),
+        ([COUNTED], {"agent": {"use": "expression", "of": "0.0 if spent is None else spent"}}, True),
+        ([COUNTED], {"team": "solved"}, False),
+        ([NAMESAKE], {"team": "tokens"}, False),
+        ([NAMESAKE], {"team": {"use": "expression", "of": "2 * tokens"}}, False),
+        ([NAMESAKE], {"length": {"use": "tokens", "kind": "output"}}, True),
+    ],
+)
+def test_metrics_that_count_tokens_are_known_by_class(
+    metrics: list[Any], rewards: dict[str, Any], refused: bool
+) -> None:
+    spec = {**NETWORK, "metrics": ["solved", *metrics], "headline": {"metric": "solved"}, "rewards": rewards}
+    with TrainingEnv(spec, limit=1) as env:
+        if not refused:
+            env.check_texts()
+            return
+        with pytest.raises(SpecError, match=f"rewards: {next(iter(rewards))}: replies are texts"):
+            env.check_texts()
 
 
 def test_an_episode_without_a_number_says_why() -> None:

@@ -118,6 +118,18 @@ def test_the_log_probabilities_are_those_of_the_model() -> None:
                     assert sample.logprobs[at + 1] == pytest.approx(float(expected[at]), abs=1e-3)
 
 
+def test_a_batch_has_one_epoch_however_many_rows_it_has() -> None:
+    from harness.extensions.training.trl_rollouts import environment_factory
+
+    with TrainingEnv(TIT_FOR_TAT) as env:
+        factory = environment_factory(env)
+        pool: list[Any] = [factory() for _ in range(4)]
+        for number, rows in enumerate((4, 2, 4, 1, 4)):  # TRL resets the first of its pool
+            for one in pool[:rows]:
+                one.reset(task=env.tasks[0].id)
+            assert {one._game._run.epoch for one in pool[:rows]} == {number}
+
+
 def test_one_agent_learns_by_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from trl import GRPOTrainer
     from trl.chat_template_utils import qwen3_chat_template
