@@ -34,7 +34,7 @@ def load_run(
     """
     opened = load_unscored(folder, project, unfinished=unfinished, specs=specs)
     if not (opened.folder / SCORES).is_file():
-        return _so_far(opened)
+        return _so_far(opened, specs or RunSpecs(opened.project or find()))
     scores = load_scores(opened.folder / SCORES)
     enough = ended_by_rule(opened.meta)
     planned = opened.meta.get("planned") if enough is None else enough.get("episodes")
@@ -70,24 +70,22 @@ def load_unscored(
     return Run(folder, meta, resolved, [], metrics, specs.project)
 
 
-def _so_far(run: Run) -> Run:
+def _so_far(run: Run, specs: RunSpecs) -> Run:
     """The run with the episodes that its journals hold. Raises `DataError` for damaged ones."""
     from harness.runtime.usage_so_far import usage_so_far  # what only an unfinished run needs
 
     check_journals(run.meta, run.folder)
     state = storage.JournalState(*storage.journals(run.folder))
     scores = [EpisodeScore.from_json({"id": name, **end}) for name, end in state.ends.items()]
-    begun = [
-        EpisodeScore(name, "", error=NOT_RUN, usage=usage)
-        for name in dict.fromkeys((*state.moves, *state.inner))
-        if (usage := usage_so_far(state.moves.get(name, {}).values(), state.inner.get(name, ()), run.meta))
-    ]
+    usages, left_out = usage_so_far(state, run.meta, lambda: specs.plan(run.folder, run.meta).plan)
+    begun = [EpisodeScore(name, "", error=NOT_RUN, usage=usage) for name, usage in usages.items()]
     planned = run.meta.get("planned")
     lacking = f"{planned - len(scores)} of {planned}" if isinstance(planned, int) else "some"
     why = f"{lacking} episodes are missing ({why_stopped(run.meta)})"
     notes = [f"Not finished: {why}. The same eval command goes on."]
     if begun:
         notes.append(f"Costs are also those of {len(begun)} that ha{'s' if len(begun) == 1 else 've'} begun.")
+    notes += filter(None, [left_out])
     records, stopped = run.meta.get("keys", {}), run.meta.get("stopped", {})
     for key in keys_of(run.spec):
         notes += key.so_far(records.get(key.name, {}), stopped, scores)

@@ -203,7 +203,7 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     work = None
     try:
         work = work_of(run.plan, run.survey.episodes, folder, options, on_score, run.spent)
-        work.begin(run.rule)
+        work.begin(run.rule, was_finished=meta.get("status") == "finished")
         if run.listeners:
             from harness.runtime.listeners import Listeners  # what only a run needs that is heard
 

@@ -131,7 +131,7 @@ class Work:
     on_over: Callable[[str], None] = lambda why: None
     count_turns: Callable[[str, TurnCounts], None] | None = None
     _untaken: Iterator[Job] | None = field(default=None, init=False)
-    _was_whole: bool = field(default=False, init=False)  # nothing was left to play when the session began
+    _was_finished: bool = field(default=False, init=False)  # an earlier session counted all episodes
 
     def __post_init__(self) -> None:
         self.shares = ShareCheck(self.plan, self.options.stop_unless or {})
@@ -155,7 +155,7 @@ class Work:
     @property
     def is_enough(self) -> bool:
         """Whether the rule ends the run before its plan does: also where the others were under way and have ended."""
-        if self.rule is None or self.rule.reached is None or self._was_whole:
+        if self.rule is None or self.rule.reached is None or self._was_finished:
             return False
         return len(self.rule.counted) < len(self.episodes)
 
@@ -203,11 +203,16 @@ class Work:
         agents = {agent for (agent, _), move in moves.items() if move.calls}
         self.live_models.update(condition.group_of(case, agent).model or "model" for agent in agents)
 
-    def begin(self, rule: StoppingRule | None = None) -> None:
-        """Take what the journal has. `rule`: may end the run."""
-        self.rule = rule
+    def begin(self, rule: StoppingRule | None = None, *, was_finished: bool = False) -> None:
+        """Take what the journal has.
+
+        Args:
+            rule: may end the run.
+            was_finished: whether the run was finished before, with all its episodes: then no rule ends it. That none
+                is left to play does not mean so: the others may have ended while they were under way.
+        """
+        self.rule, self._was_finished = rule, was_finished
         self.read_journal()
-        self._was_whole = not self.remaining
         for job in self.jobs() if self.moves else ():
             self.on_recorded(job, self.moves.get(episode_id(*job), {}))
 

@@ -48,7 +48,8 @@ class JournalState:
                     self.micros += sum(micros)
                 if line.get("k") == "served":
                     self.served.setdefault(str(line["m"]), str(line["weights"]))
-                if line.get("k") in ("inner", "dropped") and (only is None or line["e"] in only):
+                is_inner = line.get("k") in ("inner", "dropped") and line["e"] not in self.ends
+                if is_inner and (only is None or line["e"] in only):
                     own = {key: value for key, value in line.items() if key != "ask"}
                     self.inner.setdefault(line["e"], []).append(own)  # an answer counts whatever becomes of its turn
                 for _, counting in pending.add(line):

@@ -176,6 +176,32 @@ def test_what_a_stopped_run_has_cost_is_said(tmp_path: Path, inner: bool) -> Non
     assert "Costs are also those of 1 that has begun." in run.unfinished
 
 
+def test_a_stopped_run_bills_each_reply_at_the_price_of_its_own_model(tmp_path: Path) -> None:
+    changes = [
+        "matrix.terms=[2]",
+        "protocol={use: debate, agents: 3, rounds: 2}",
+        "models={large: {use: mock, model: big}}",
+        "agents={default: model, others: {model: large, count: 2}}",
+        "prices={small: {input: 1000, output: 10000}, big: {input: 10000, output: 100000}}",
+    ]
+    loaded = spec.load("arithmetic", builtin(), changes, limit=3)
+    plan = resolve.plan(loaded, builtin(), Mock(model="small", function=said))
+    vars(plan.engines["large"])["function"] = said
+    with pytest.raises(BudgetReachedError) as stop:
+        execute(plan, Options(output_path=tmp_path / "run", max_cost=0.3, max_concurrency=1))
+    run = harness.load_run(tmp_path / "run", unfinished=True)
+    cost = next(one for one in run.tables if one.title == "Cost")
+    at = [column.metric or column.names[-1] for column in cost.columns].index("usd")
+    usd = {row.names[0]: row.cells[at].value for row in cost.rows}
+    assert run.scores == [] and usd.keys() == {"small", "big"}
+    assert sum(value or 0 for value in usd.values()) == pytest.approx(stop.value.stopped["asked"]["usd"])
+    written = run.folder / "spec.yaml"
+    written.write_text(written.read_text("utf-8").replace("- 2", "- 3"), "utf-8")
+    run = harness.load_run(tmp_path / "run", unfinished=True)
+    assert run.begun == [] and not any(one.title == "Cost" for one in run.tables)
+    assert "Costs lack replies of 1 that has begun, as it is not known which models gave them: " in run.unfinished
+
+
 def test_a_limit_of_the_agents_own_model_is_no_limit_of_the_spec(tmp_path: Path) -> None:
     run = played(tmp_path / "run", fails_after_two, said, "metrics+=limited", limits={"turn": {"calls": 1}})
     for score in run.scores:

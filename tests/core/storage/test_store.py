@@ -422,6 +422,17 @@ def test_the_order_in_which_journals_are_read_does_not_matter(tmp_path: Path) ->
     assert storage.JournalState(*paths, only={"f"}).moves == {}
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_episode_that_has_ended_has_no_open_inner_calls_in_any_journal(tmp_path: Path, order: int) -> None:
+    paths = [tmp_path / "journal-0.jsonl", tmp_path / "journal-1.jsonl"]
+    end = storage.end_line(Episode("e", "c", "k", 0, {}, {}, ()), {}, {}, None, {})
+    call = {"k": "inner", "s": "A", "i": 0, "r": 0, "n": 0, "try": 0, "model": "m", "call": {"text": "x"}}
+    paths[0].write_bytes(sealed(end))
+    paths[1].write_bytes(sealed({**call, "e": "e"}, {**call, "e": "f"}, {**call, "k": "dropped", "e": "e", "n": [0]}))
+    progress = storage.JournalState(*paths[::order])
+    assert (progress.ends.keys(), progress.inner.keys()) == ({"e"}, {"f"})
+
+
 @pytest.mark.parametrize(
     ("content", "number"),
     [

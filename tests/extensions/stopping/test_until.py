@@ -24,6 +24,7 @@ from harness.extensions.stopping.until_options import Wanted
 from harness.runtime.executors import Local
 from harness.runtime.runner import Work
 from tests.helpers.commands import invoke
+from tests.helpers.journals import as_killed
 
 SUMS: dict[str, Any] = {
     "name": "sums",
@@ -154,8 +155,19 @@ def test_workers_that_are_ahead_of_the_rule_change_nothing(tmp_path: Path, monke
     late = harness.evaluate(SUMS, until="headline ±12%", output_path=tmp_path / "b")
     assert late.scores == at_once.scores and harness.load_run(late.folder).scores == late.scores
     assert len(late.scores) + len(late.meta["stopped"]["not_counted"]) == 120
+    again = harness.evaluate(SUMS, until="headline ±12%", output_path=tmp_path / "b")
+    assert (again.scores, again.meta["stopped"]) == (late.scores, late.meta["stopped"])
     whole = harness.evaluate(SUMS, output_path=tmp_path / "b")
     assert len(whole.scores) == 120 and "stopped" not in whole.meta
+
+
+def test_a_kill_after_the_last_episode_has_ended_changes_nothing(tmp_path: Path) -> None:
+    at_once = harness.evaluate(SUMS, until="headline ±15%", output_path=tmp_path / "a")
+    killed = harness.evaluate(SUMS, output_path=tmp_path / "b").folder
+    as_killed(killed)
+    for name in ("scores.jsonl", "results.json", "tables.md", "tables.json"):
+        (killed / name).unlink()
+    assert harness.evaluate(SUMS, until="headline ±15%", output_path=killed).scores == at_once.scores
 
 
 def test_grading_again_keeps_to_the_episodes_that_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
