@@ -435,8 +435,8 @@ def _notes(
     if lacking:
         yield f"No interval for {listed(lacking)}: their numbers do not vary, or are too few."
         values = {row.cell.value for row in rows if row.cell.value is not None and not row.source}
-        if may_be_shares(headline.metrics[headline.metric], values):
-            yield from without_bounds([headline.metric])
+        if may_be_shares(metric := headline.metrics[headline.metric], values):
+            yield from without_bounds({headline.metric: metric})
     if any(cell.uses_ground_truth for cell in (row.cell for row in rows)):
         yield "‡ simulated: players knew the right answer and gave it with a declared probability."
     if any(row.read is not None for row in rows):
