@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.api import Completion, Episode, Metric, PluginError, Statistic
+from harness.api import UNBOUNDED, Bounds, Completion, Episode, Metric, PluginError, Statistic
 
 
 def calls(episode: Episode) -> Iterable[Completion]:
@@ -31,6 +31,29 @@ class EpisodeTotal(Metric):
 
     def aggregate(self, numbers: Sequence[float]) -> Statistic:
         return total(numbers) if self.over == "run" else super().aggregate(numbers)
+
+
+@dataclass(kw_only=True)
+class NamedNumber(Metric):
+    """A number that an episode has under a name; subclasses say what that is the name of."""
+
+    of: str
+    optional: bool = False
+    bounds: Bounds = UNBOUNDED  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        self.needs = () if self.optional else (self.of,)
+        if not self.bounds[0] < self.bounds[1]:
+            raise PluginError(f"no number lies between {self.bounds[0]} and {self.bounds[1]}", at=("bounds",))
+
+    def within(self, number: float | None) -> float | None:
+        """The same number. Raises `ValueError` where it lies beyond the bounds."""
+        low, high = self.bounds
+        if number is not None and not low <= number <= high:
+            raise ValueError(
+                f"{type(self).__name__.lower()} {self.of!r} is {number}, which is not between {low} and {high}"
+            )
+        return number
 
 
 def grade(episode: Episode, name: str) -> float | None:

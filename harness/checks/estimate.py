@@ -38,7 +38,7 @@ class Estimate:
             `REPLY_TOKENS` (or max_tokens) a reply and four characters a token; a scored turn has no reply.
         most_input_tokens, most_output_tokens: the same with every call of `calls` made, and replies of max_tokens where
             the spec has it.
-        max_tokens: the largest in the spec; None where it lets some replies have any length.
+        max_tokens: the largest of the replies in the spec, 0 without replies; None where some may have any length.
     """
 
     conditions: int
@@ -294,7 +294,7 @@ def estimate(plan: Plan, models: Collection[str] | None = None) -> Estimate:
                 assigned = condition.assign_groups(case, plan.seed)
                 length = estimator.length(condition, assigned)
                 limit = _max_tokens(condition)
-                if length.count:
+                if length.replies:
                     limits.add(limit)
                 longest = REPLY_TOKENS if limit is None else limit
                 reply = min(REPLY_TOKENS, longest)
@@ -313,7 +313,7 @@ def estimate(plan: Plan, models: Collection[str] | None = None) -> Estimate:
     grows = any(condition.drawn is not None for condition in plan.conditions)  # the same conditions, by more episodes
     count = len(plan.conditions) if grows else plan.in_all(len(plan.conditions))
     figures = (episodes, turns, calls, tokens, replies, most_tokens, most_replies)
-    whole = None if None in limits else max(filter(None, limits), default=None)
+    whole = None if None in limits else max(filter(None, limits), default=0)
     return replace(Estimate(count, *map(plan.in_all, figures)), max_tokens=whole)
 
 

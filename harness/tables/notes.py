@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from harness.api import UNBOUNDED, Metric, RatioMetric
+from harness.plugins.approvals import is_installed
 from harness.plugins.manifests import offers
 
 from .scores import INNER_LIMITED, NOT_RUN, EpisodeScore, by_condition, cluster_of, numbers, records
@@ -55,7 +58,8 @@ def notes(
         yield from _without_error(table, filled, scores, metric)
     yield from _equal_numbers(table, filled)
     bare = [name for name in table.cells if name in metrics and _has_equal(filled, table, name)]
-    yield from without_bounds([name for name in bare if may_be_shares(metrics[name], {*numbers(scores, name)})])
+    shares = [name for name in bare if may_be_shares(metrics[name], {*numbers(scores, name)})]
+    yield from without_bounds({name: metrics[name] for name in shares})
 
 
 def who_played(scores: Sequence[EpisodeScore]) -> Iterable[str]:
@@ -285,10 +289,14 @@ def may_be_shares(metric: Metric, values: Set[float | None]) -> bool:
     return metric.bounds == UNBOUNDED and values in ({0}, {1}) and not isinstance(metric, RatioMetric)
 
 
-def without_bounds(metrics: Sequence[str]) -> Iterable[str]:
-    """How metrics that may be shares get the interval of one."""
-    if metrics:
-        yield f"{', '.join(metrics)}: if these are shares, `bounds: [0, 1]` of the metric gives them an interval."
+def without_bounds(metrics: Mapping[str, Metric]) -> Iterable[str]:
+    """How metrics that may be shares get the interval of one: by a parameter, or in the code of a project's own."""
+    by_parameter = [name for name, one in metrics.items() if "bounds" in inspect.signature(type(one)).parameters]
+    others = {name: one for name, one in metrics.items() if name not in by_parameter}
+    own = [name for name, one in others.items() if not is_installed(Path(inspect.getfile(type(one))))]
+    for names, what in ((by_parameter, "`bounds: [0, 1]` of the metric"), (own, "`bounds = (0, 1)` in its class")):
+        if names:
+            yield f"{', '.join(names)}: if these are shares, {what} gives them an interval."
 
 
 def _where(scores: Iterable[EpisodeScore]) -> str:

@@ -20,6 +20,10 @@ class Unanimity(Metric):
 
     needs = ("unanimous_at",)
 
+    def __post_init__(self) -> None:
+        if self.of != "round":
+            self.bounds = (0, 1)  # type: ignore[misc]
+
     def measure(self, episode: Episode) -> float | None:
         if not episode.outcome or "unanimous_at" not in episode.outcome.facts:
             return None

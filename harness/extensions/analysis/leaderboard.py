@@ -11,6 +11,7 @@ from harness.api import Metric
 from harness.api.errors import DataError
 from harness.api.printable import shortened
 from harness.config.keys import SpecKey
+from harness.config.project import Project
 from harness.evaluation.run import Run
 from harness.extensions.analysis.published_beside import cited
 from harness.plugins.manifests import offers
@@ -25,7 +26,7 @@ from .comparison import changes_in_words, spec_changes
 
 @dataclass(frozen=True, slots=True)
 class RunScores:
-    """A finished run: its `run.json`, its `scores.jsonl`, and what its spec shows of them."""
+    """A finished run: its `run.json`, its `scores.jsonl`, what its spec shows of them, and where its plugins are."""
 
     run: Mapping[str, Any]
     scores: Sequence[EpisodeScore]
@@ -33,11 +34,12 @@ class RunScores:
     metrics: Mapping[str, Metric]
     prices: Prices = field(default_factory=dict)
     headline: HeadlineSpec | None = None
+    project: Project | None = None
 
     @classmethod
     def of(cls, run: Run) -> RunScores:
         """Those of a run. Raises `DataError` for a headline that does not fit it."""
-        return cls(run.meta, run.scores, run.table_specs, run.metrics, run.prices, run.headline)
+        return cls(run.meta, run.scores, run.table_specs, run.metrics, run.prices, run.headline, run.project)
 
     @property
     def id(self) -> str:

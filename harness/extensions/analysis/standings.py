@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from harness.config.building import Reference, policy_name, split
+from harness.api.errors import Place, UserError
+from harness.config.building import Plugins, Reference, policy_name, split
 from harness.config.plan import simulated
+from harness.config.project import Project
 from harness.extensions.analysis.published_beside import other_episodes
 from harness.report.provenance import of_run, sampling_of
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, text
@@ -235,14 +238,15 @@ def standings(
     ranked = [row for row in rows if row.cell.value is not None]
     rows = [replace(row, ranks=_ranks(row.model, values, found.worse)) if row in ranked else row for row in rows]
     players = _players(runs)
-    played = {run.id: _policy_of(run) for run in runs}
+    policies = _Policies(runs[0].project)
+    played = {run.id: policies.of_run(run) for run in runs}
     policy_of = {name: own for (run, _), name in shown_names(runs).items() if (own := played[run]) is not None}
     named: tuple[tuple[Role, Reference | None], ...] = (("floor", headline.floor), ("ceiling", headline.ceiling))
-    ends = [(role, policy) for role, policy in named if policy is not None]
-    for role, policy in ends:
-        rows = [replace(row, end=role) if policy_of.get(row.model) == _as_text(policy) else row for row in rows]
+    ends = [(role, policy_name(policy), policies.of(policy)) for role, policy in named if policy is not None]
+    for role, _, policy in ends:
+        rows = [replace(row, end=role) if policy_of.get(row.model) == policy else row for row in rows]
     for role, run in baselines:
-        same = [name for name, policy in policy_of.items() if policy == _policy_of(run)]
+        same = [name for name, policy in policy_of.items() if policy == policies.of_run(run)]
         rows = [replace(row, end=role) if row.model in same else row for row in rows]
         shown = [] if same else _of_the_spec(run.scores, taken=players)
         rows += [replace(row, role=role) for row in _rows(headline, shown, {}, [*scores, *every_end])]
@@ -275,15 +279,35 @@ def standings(
     )
 
 
-def _policy_of(run: RunScores) -> str | None:
-    """The policy that played a run, with its parameters (`_as_text`); None if models did, or several policies."""
-    policy = ((run.run.get("identity") or {}).get("spec") or {}).get("baseline")
-    return _as_text(policy) if run.run.get("policies_only") and isinstance(policy, str | Mapping) else None
+class _Policies:
+    """Equal values for references to the same policy with the same parameters, whether or not a default is written.
 
+    Without a project, or for what it cannot build, references are compared as they are written.
+    """
 
-def _as_text(policy: Reference) -> str:
-    """Equal for references to the same policy with the same parameters."""
-    return json.dumps(split(policy), sort_keys=True, default=dict)
+    def __init__(self, project: Project | None) -> None:
+        self._plugins = Plugins(project) if project is not None else None
+
+    def of(self, reference: Reference) -> object:
+        """The policy that is referred to."""
+        name, arguments = split(reference)
+        written = json.dumps({**arguments, "use": name}, sort_keys=True, default=dict)
+        if self._plugins is not None:
+            with contextlib.suppress(UserError):
+                return self._plugins.get("policies", json.loads(written), lambda *path: Place("a policy"))
+        return written
+
+    def of_run(self, run: RunScores) -> object | None:
+        """The policy that played in the place of models, or every agent; None if models did, or several policies."""
+        spec = (run.run.get("identity") or {}).get("spec") or {}
+        if not run.run.get("policies_only"):
+            return None
+        groups = {"default": "model", **(spec.get("agents") or {})}.values()
+        bodies = [body if isinstance(body, Mapping) else {} for body in groups]
+        in_place = [body.get("baseline") or spec.get("baseline") for body in bodies if "policy" not in body]
+        playing = in_place or [body["policy"] for body in bodies]
+        first, *others = [self.of(one) if isinstance(one, str | Mapping) else None for one in playing]
+        return first if all(other == first for other in others) else None
 
 
 def _of_the_spec(scores: Sequence[EpisodeScore], taken: Container[str]) -> list[EpisodeScore]:
@@ -297,12 +321,12 @@ def _of_the_spec(scores: Sequence[EpisodeScore], taken: Container[str]) -> list[
 
 
 def _namesakes(
-    ends: Iterable[tuple[Role, Reference]], players: Mapping[str, Player], policy_of: Mapping[str, str]
+    ends: Iterable[tuple[Role, str, object]], players: Mapping[str, Player], policy_of: Mapping[str, object]
 ) -> Iterable[str]:
     """Which rows only have the name of the spec's floor or ceiling."""
-    for role, policy in ends:
-        names = (policy_name(policy), simulated(policy_name(policy)))
-        others = [name for name, own in policy_of.items() if players[name].model in names and own != _as_text(policy)]
+    for role, name, policy in ends:
+        names = (name, simulated(name))
+        others = [row for row, own in policy_of.items() if players[row].model in names and own != policy]
         if others:
             yield f"Not the spec's {role}, though of its name: {listed(others)}. The parameters are other ones."
 
@@ -411,8 +435,8 @@ def _notes(
     if lacking:
         yield f"No interval for {listed(lacking)}: their numbers do not vary, or are too few."
         values = {row.cell.value for row in rows if row.cell.value is not None and not row.source}
-        if may_be_shares(headline.metrics[headline.metric], values):
-            yield from without_bounds([headline.metric])
+        if may_be_shares(metric := headline.metrics[headline.metric], values):
+            yield from without_bounds({headline.metric: metric})
     if any(cell.uses_ground_truth for cell in (row.cell for row in rows)):
         yield "‡ simulated: players knew the right answer and gave it with a declared probability."
     if any(row.read is not None for row in rows):

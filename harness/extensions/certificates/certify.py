@@ -323,6 +323,8 @@ class _Trial:
         what = f"{counted(figures.episodes, 'episode')} of about {counted(calls, 'call')}, {read:,.0f} input tokens"
         if written is None:
             return f"{what}; about {guess:,.0f} output tokens if replies have {REPLY_TOKENS}: some have no max_tokens"
+        if limit == 0:
+            return f"{what}; no output tokens"
         return f"{what}; at most {written:,.0f} output tokens with retries (max_tokens: {limit})"
 
 

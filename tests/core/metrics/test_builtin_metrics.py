@@ -169,10 +169,14 @@ def test_what_only_some_conditions_have_is_missing_in_the_others(name: str) -> N
     assert metric.measure(episode(outcome=Outcome(facts={"program": 1}), grade={"program": 1.0})) == 1.0
 
 
-def test_a_grade_may_have_bounds() -> None:
-    share = load("grade", of="crossed", bounds=(0, 1))
-    assert share.bounds == (0, 1) and share.measure(episode(grade={"crossed": 0.5})) == 0.5
-    with pytest.raises(ValueError, match=r"'crossed' is 2.0, which is not between 0 and 1"):
-        share.measure(episode(grade={"crossed": 2}))
+@pytest.mark.parametrize("name", ["fact", "grade"])
+def test_a_grade_and_a_fact_may_have_bounds(name: str) -> None:
+    def of(number: float) -> Episode:
+        return episode(outcome=Outcome(facts={"crossed": number}), grade={"crossed": number})
+
+    share = load(name, of="crossed", bounds=(0, 1))
+    assert share.bounds == (0, 1) and share.measure(of(0.5)) == 0.5
+    with pytest.raises(ValueError, match=rf"{name} 'crossed' is 2.0, which is not between 0 and 1"):
+        share.measure(of(2))
     with pytest.raises(PluginError, match="no number lies between 1 and 0"):
-        load("grade", bounds=(1, 0))
+        load(name, of="crossed", bounds=(1, 0))

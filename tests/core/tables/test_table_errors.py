@@ -6,14 +6,16 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.api import Episode, Metric, Statistic
+from harness.api import UNBOUNDED, Bounds, Episode, Metric, Statistic
+from harness.config.project import find
 from harness.extensions.analysis.published_beside import cited
 from harness.report import render
 from harness.tables import EpisodeScore, Table, TableSpec, build, check
@@ -30,12 +32,17 @@ class Share(Mean):
     bounds = (0, 1)
 
 
+@dataclass
+class Bounded(Mean):
+    bounds: Bounds = UNBOUNDED  # type: ignore[misc]
+
+
 class Total(Mean):
     def aggregate(self, numbers: Sequence[float]) -> Statistic:
         return Statistic(sum(numbers), None, len(numbers))
 
 
-METRICS: dict[str, Metric] = {"deadlock": Mean(), "meals": Mean(), "fair": Mean(), "calls": Total()}
+METRICS: dict[str, Metric] = {"deadlock": Mean(), "meals": Mean(), "fair": Bounded(), "calls": Total()}
 MIXED = {"deadlock": "interval", "meals": "std", "fair": "interval"}
 # Mean 2.5; σ = √1.25 = 1.118; standard error √(5/3)/2 = 0.6455, times t(0.975, 3) = 3.1824: ± 2.0543.
 FOUR = [1.0, 2.0, 3.0, 4.0]
@@ -429,3 +436,27 @@ def test_numbers_without_bounds_are_shares_if_the_whole_column_says_so() -> None
     alike, notes = shown([0, 0, 0, 0], [0, 0, 0, 0])
     assert alike == ["0.00", "0.00"]
     assert notes[-1] == "fair: if these are shares, `bounds: [0, 1]` of the metric gives them an interval."
+
+
+def test_who_cannot_give_a_metric_bounds_is_not_told_to(tmp_path: Path) -> None:
+    (tmp_path / "metrics").mkdir()
+    (tmp_path / "harness.yaml").write_text("parents: [harness_builtin]\n")
+    (tmp_path / "metrics" / "mine.py").write_text(
+        "from harness.api import Metric, plugin\n\n@plugin\nclass Mine(Metric):\n"
+        "    def measure(self, episode):\n        return None\n"
+    )
+    project = find(tmp_path)
+    metrics = {
+        "silo/gap": project.load("metrics", "silo/gap")(),
+        "mine": project.load("metrics", "mine")(),
+        "ended": project.load("metrics", "fact")(of="ended"),
+        "agreed": project.load("metrics", "panels/unanimity")(of="first"),
+    }
+    scores = episodes("sim", *[dict.fromkeys(metrics, 0.0)] * 3)
+    entry = {"title": "T", "rows": "code", "metrics": [*metrics], "aggregate": "pooled", "uncertainty": "interval"}
+    table = build(TableSpec.parse(entry), scores, metrics)
+    assert [cell.low is None for cell in table.rows[0].cells] == [True, True, True, False]
+    assert [note for note in table.notes if "if these are shares" in note] == [
+        "ended: if these are shares, `bounds: [0, 1]` of the metric gives them an interval.",
+        "mine: if these are shares, `bounds = (0, 1)` in its class gives them an interval.",
+    ]

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Episode, Metric
+from harness.config.project import find
 from harness.extensions.analysis.leaderboard import RunScores
 from harness.extensions.analysis.overall import overall
 from harness.extensions.analysis.standings import standings
@@ -202,6 +203,29 @@ def test_a_policy_with_only_the_name_of_the_ceiling_is_not_the_ceiling() -> None
     board = standings([alike], [("ceiling", oracle)])
     assert [(row.model, row.end, row.role) for row in board.rows] == [("silo/oracle", "ceiling", "model")]
     assert not any("though of its name" in note for note in board.notes)
+
+
+TENTH: dict[str, Any] = {"use": "simulated", "accuracy": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("played", "end"),
+    [
+        pytest.param({"baseline": TENTH | {"malformed": 0.0}}, "floor", id="default"),
+        pytest.param({"baseline": "random", "agents": {"default": {"policy": TENTH}}}, "floor", id="policy"),
+        pytest.param({"agents": {"default": {"baseline": TENTH}}}, "floor", id="baseline"),
+        pytest.param({"baseline": TENTH, "agents": {"liar": {"policy": "random", "count": 1}}}, "floor", id="liar"),
+        pytest.param({"baseline": TENTH | {"malformed": 0.5}}, None, id="other"),
+        pytest.param({"baseline": TENTH, "agents": {"a": {"baseline": "random", "count": 1}}}, None, id="several"),
+    ],
+)
+def test_a_floor_is_known_by_all_of_its_parameters(played: Mapping[str, Any], end: str | None) -> None:
+    spec = {"headline": {"metric": "solved", "floor": TENTH}}
+    own = run("simulated", ZEROS, spec, policies_only=True, identity={"spec": played})
+    board = standings([replace(own, project=find())])
+    assert [row.end for row in board.rows] == [end]
+    other = played.get("baseline") == TENTH | {"malformed": 0.5}
+    assert any("though of its name" in note for note in board.notes) == other
 
 
 def test_the_correction_counts_the_pairs_that_have_a_test() -> None:

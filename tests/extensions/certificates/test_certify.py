@@ -174,6 +174,20 @@ def test_a_flaw_fails_its_line(
 
 
 @pytest.mark.slow  # plays four times
+def test_a_benchmark_of_scored_turns_has_no_output_tokens(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"q": f"Which is {i}?", "options": ["no", f"{i}"], "gold": 1} for i in range(4)]
+    (project / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = {"doc_to_text": "{{q}}", "doc_to_target": "gold", "doc_to_choice": "options", "scoring": "loglikelihood"}
+    task = {"use": "dataset_qa", "data_files": str(project / "test.jsonl"), **words}
+    own = {"task": task, "prompts": "qa/scored", "metrics": ["score"], "headline": {"metric": "score"}}
+    (project / "specs" / "number.yaml").write_text(json.dumps(SPEC | own))
+    _, out, _ = invoke(capsys, "certify", "number")
+    assert lines(out)["cost"][1].endswith("input tokens; no output tokens")
+    [one] = json.loads((project / CARD).read_text())["benchmarks"]
+    assert one["cost"]["output_tokens"] == 0
+
+
+@pytest.mark.slow  # plays four times
 def test_a_headline_may_say_why_it_has_no_ceiling(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sets = ("--set", "headline={metric: right, floor: random, no_ceiling: no script knows it}")
     code, out, _ = invoke(capsys, "certify", "number", *sets)

@@ -11,6 +11,7 @@ import pytest
 import harness
 from harness.api import Outcome, Turn
 from harness.api.errors import DataError, PluginError, UserError
+from harness.checks.estimate import estimate
 from harness.cli import main
 from harness.engines.likelihoods import LikelihoodRequest, Likelihoods, likelihoods_of, mock_scores
 from harness.engines.mock import Mock
@@ -46,6 +47,15 @@ def test_letters_are_scored_below_the_listed_options(tmp_path: Path) -> None:
     assert context["instruction"] == "" and not made.writes_text and made.question_of(first).choices
     assert isinstance(made.reply(first, "Agent-0"), Likelihoods)
     assert texts(made.reply(second, "Agent-0")) == [("A", None), ("B", None), ("C", None)]
+
+
+def test_what_writes_nothing_needs_no_max_tokens(tmp_path: Path) -> None:
+    file = str(jsonl(tmp_path / "test.jsonl", ROWS))
+    written = {"answer": {"form": "label", "labels": ["A", "B"]}, "doc_to_text": "{{q}}", "doc_to_target": "{{gold}}"}
+    for keys, most in ((KEYS, 0), (written, None)):
+        plan = plan_of({"use": "dataset_qa", "data_files": file, **keys})
+        figures = estimate(plan)
+        assert (figures.max_tokens, figures.most_output_tokens == 0) == (most, most == 0)
 
 
 def test_texts_are_scored_behind_the_bare_question(tmp_path: Path) -> None:

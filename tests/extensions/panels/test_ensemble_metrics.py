@@ -137,6 +137,7 @@ def test_unanimity(at: int | None, first: float, ever: float, number: float | No
 @pytest.mark.parametrize("of", ["first", "ever", "round"])
 def test_unanimity_is_unknown_where_there_is_no_panel(of: str) -> None:
     assert load("unanimity", of=of).needs == ("unanimous_at",)
+    assert (load("unanimity", of=of).bounds == (0, 1)) == (of != "round")
     assert load("unanimity", of=of).measure(episode()) is None
     assert load("unanimity", of=of).measure(FAILED) is None
 
