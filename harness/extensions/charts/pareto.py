@@ -123,8 +123,8 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
         "pareto",
         f"{headline.name} by cost",
         f"{unit} against {headline.name}, a point for each {material.shown(by)}; filled points, joined by the dashed "
-        f"line, are the Pareto front: nothing else is both cheaper and better (costs within 1 % count as equal). "
-        f"Bars are 95 % intervals. On the front: "
+        f"line, are the Pareto front: each hollow point is dearer and worse than one of them (costs within 1 % count "
+        f"as equal). Bars are 95 % intervals. On the front: "
         f"{', '.join(labels(point.name for point in front))}.{unread}",
         (material.shown(by), unit, headline.name, "95 % from", "to", "n", "on the front"),
         tuple((p.name, p.cost, p.value, p.low, p.high, p.n, "yes" if p in front else "no") for p in points),
@@ -144,7 +144,11 @@ def _touch(points: Sequence[_Point]) -> bool:
 
 
 def _front(points: Sequence[_Point], headline: HeadlineSpec) -> list[_Point]:
-    """Those to which no other is at least as good in both and better in one; nearly equal costs are equal."""
+    """Those to which no other of them is at least as good in both and better in one; nearly equal costs are equal.
+
+    Nearly equal is not transitive: only a point that is kept may drop another, or a chain of small steps
+    leaves the last alone.
+    """
     sign = 1 if headline.better == "higher" else -1
 
     def beats(a: _Point, b: _Point) -> bool:
@@ -152,4 +156,8 @@ def _front(points: Sequence[_Point], headline: HeadlineSpec) -> list[_Point]:
             return a.cost * _SAME_COST < b.cost
         return sign * a.value > sign * b.value and a.cost <= b.cost * _SAME_COST
 
-    return [point for point in points if not any(beats(other, point) for other in points)]
+    kept: list[_Point] = []
+    for point in sorted(points, key=lambda point: (-sign * point.value, point.cost)):
+        if not any(beats(other, point) for other in kept):
+            kept.append(point)
+    return [point for point in points if point in kept]

@@ -119,7 +119,8 @@ def prove(plan: Plan, condition: Condition) -> Proof:
             for outcome in _outcomes(task, case, random.Random(seed)):
                 plain += _wrong(task.grade(case, outcome))
             clock = Clock(max(deadline - time.process_time(), SECONDS))
-            episode = play_out(plan, condition, case, clock.watching(_player(seed)), seed)
+            seated = condition.assign_groups(case, plan.seed)  # metrics tell models from policies, and groups apart
+            episode = play_out(plan, condition, seated, clock.watching(_player(seed)), seed)
             assert episode.outcome is not None, "it was played to its end"
             proof.facts.append(episode.outcome.facts)
             floors.append(task.grade(case, episode.outcome))

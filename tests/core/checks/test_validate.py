@@ -90,3 +90,30 @@ def test_validate_finds_a_metric_that_fails_every_episode_once(
         code, _, err = invoke(capsys, "validate", "s.yaml")
     assert code == 2 and "s.yaml:5:5: " in err
     assert err.count("metric fussy: ZeroDivisionError: division by zero (metrics/fussy.py:6)") == 1
+
+
+SPEED = """\
+from harness.api import Metric, plugin
+
+
+@plugin
+class Speed(Metric):
+    def measure(self, episode):
+        calls = [call for move in episode.moves() for call in move.calls]
+        tokens = sum(call.input_tokens + call.output_tokens + call.peer_tokens for call in calls)
+        return tokens / len(calls) / sum(call.latency for call in calls)
+"""
+
+
+@pytest.mark.parametrize(("player", "code"), [("model", 0), ("{policy: coin}", 2)])
+def test_a_metric_may_divide_by_calls_where_a_model_plays(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, player: str, code: int
+) -> None:
+    (tmp_path / "metrics").mkdir()
+    (tmp_path / "metrics" / "speed.py").write_text(SPEED)
+    (tmp_path / "harness.yaml").write_text(f"name: p\nparents: [{TOY}]\n")
+    (tmp_path / "s.yaml").write_text(f"extends: toy\nname: s\nmetrics+: [speed]\nagents: {{default: {player}}}\n")
+    with contextlib.chdir(tmp_path):
+        got, _, err = invoke(capsys, "validate", "s.yaml")
+    assert got == code, err
+    assert ("metric speed: ZeroDivisionError" in err) == bool(code)

@@ -1,12 +1,13 @@
 """`harness validate` on the course of a world: who can act, its end, its metrics, and worlds of very many agents."""
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.commands import invoke
+from tests.helpers.commands import ROOT, invoke
 
 WORLD = """\
 name: talk
@@ -96,6 +97,35 @@ def test_a_metric_that_fails_what_players_reach_is_too(
 ) -> None:
     err = refused(capsys, tmp_path, f"{{use: grade, of: said, bounds: {bounds}}}", baseline=baseline)
     assert says in err
+
+
+A_CALL = """\
+from harness.api import Metric, plugin
+
+
+@plugin
+class TokensACall(Metric):
+    def measure(self, episode):
+        calls = [call for move in episode.moves() if move.agent == "Agent-1" for call in move.calls]
+        return sum(call.output_tokens for call in calls) / len(calls)
+"""
+
+
+@pytest.mark.parametrize("default", ["model", "{policy: random}"])
+def test_random_agents_in_a_models_place_make_calls(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, default: str
+) -> None:
+    (tmp_path / "metrics").mkdir()
+    (tmp_path / "metrics" / "tokens_a_call.py").write_text(A_CALL)
+    (tmp_path / "harness.yaml").write_text(f"name: p\nparents: [{ROOT}]\n")
+    world = WORLD.format(agents=2, when="True", end="end: rounds >= 3", baseline="")
+    world = world.replace("metrics: [score]", "metrics: [score, tokens_a_call]")
+    (tmp_path / "talk.yaml").write_text(
+        f"{world}agents: {{default: {default}, other: {{model: model, agents: [Agent-1]}}}}\n"
+    )
+    with contextlib.chdir(tmp_path):
+        code, out, err = invoke(capsys, "validate", "talk.yaml")
+    assert (code, err) == (0, "") and "20 cases" in out
 
 
 PEAK = """
