@@ -12,7 +12,7 @@ import asyncio
 import copy
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from harness import storage
 from harness.api import Facts, Move
 from harness.api.errors import BudgetSpentError, EngineFatalError, StorageError, UserError
-from harness.config.plan import Job, Plan, episode_id
+from harness.config.plan import Job, Plan, episode_id, problem_digest
 from harness.config.resolve import following
 from harness.engines.usage import Budget, Spent, Usage
 from harness.runtime.options import Options
@@ -218,8 +218,14 @@ class Work:
 
     def read_journal(self) -> None:
         """Take the finished episodes of the plan from what the journal says."""
-        for name in filter(self.ends.__contains__, [episode_id(*job) for job in self.episodes]):
-            self.on_score(EpisodeScore.from_json({"id": name, **self.ends.pop(name)}))
+        for condition, case, repeat in self.episodes:
+            name = episode_id(condition, case, repeat)
+            if (end := self.ends.pop(name, None)) is None:
+                continue
+            score = EpisodeScore.from_json({"id": name, **end})
+            if not score.problem:  # an older version wrote it; new episodes beside it name theirs
+                score = replace(score, problem=problem_digest(condition.task, case))
+            self.on_score(score)
 
     def extend(self) -> bool:
         """Where nothing is left, add the conditions that are known now, and write them down; returns whether there is

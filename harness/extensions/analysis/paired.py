@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from harness.api import Parts, linearize
 from harness.tables import stats
@@ -223,7 +223,8 @@ def test(
     Args:
         pairs: the episodes of both sides.
         metric: its name.
-        cluster: what belongs together, as in tables; the episodes of the first side say which cluster a pair is in.
+        cluster: what belongs together, as in tables; the episodes of the first side say which cluster a pair is in, or
+            those of the second where only these name their problem.
         bounds: between which numbers the metric lies (`harness.tables.scores.bounds_of`).
         conditions: whether every condition of the first side has the same weight (`mean_of_conditions`).
         margin: the largest difference that does not matter.
@@ -233,15 +234,29 @@ def test(
         for first, second in pairs
     )
     both = [(first, second) for first, second in sides if first and second]
-    ratios = any(isinstance(number, tuple) for pair in both for _, _, number in pair)
-    binary = not ratios and all(number in (0, 1) for pair in both for _, _, number in pair)
+    ratios = any(isinstance(side.number, tuple) for pair in both for side in pair)
+    binary = not ratios and all(side.number in (0, 1) for pair in both for side in pair)
     width = math.inf if ratios else bounds[1] - bounds[0]
     return paired(differences(both), width, binary=binary and width == 1, margin=margin)
 
 
 Number = float | Parts
-CaseNumber = tuple[str, Hashable, Number]
-"""One side of a pair: its condition ("" if they are pooled), its cluster, its number."""
+
+
+class CaseNumber(NamedTuple):
+    """One side of a pair.
+
+    Attributes:
+        condition: "" if conditions are pooled.
+        cluster: the one that its episodes are in.
+        is_sure: False where older scores name no problem, so that the cluster may be only a part of one.
+        number: its number.
+    """
+
+    condition: str
+    cluster: Hashable
+    is_sure: bool
+    number: Number
 
 
 def one_side(group: Group, metric: str, cluster: Sequence[str] = (), *, conditions: bool = False) -> CaseNumber | None:
@@ -251,17 +266,19 @@ def one_side(group: Group, metric: str, cluster: Sequence[str] = (), *, conditio
         return None
     keys = {cluster_of(score, cluster) for score in group}
     key: Hashable = keys.pop() if len(keys) == 1 else tuple(score.id for score in group)
-    return group[0].condition if conditions else "", key, value
+    is_sure = bool(cluster) or all(score.problem for score in group)
+    return CaseNumber(group[0].condition if conditions else "", key, is_sure, value)
 
 
 def differences(pairs: Iterable[tuple[CaseNumber, CaseNumber]]) -> list[stats.Stratum]:
-    """Second − first of every pair, with the condition and the cluster of the first."""
+    """Second − first of every pair, with the condition of the first, and with its cluster unless only that of the
+    second is sure."""
     strata: dict[str, tuple[list[Hashable], list[Number], list[Number]]] = {}
-    for (condition, cluster, first), (_, _, second) in pairs:
-        keys, before, after = strata.setdefault(condition, ([], [], []))
-        keys.append(cluster)
-        before.append(first)
-        after.append(second)
+    for first, second in pairs:
+        keys, before, after = strata.setdefault(first.condition, ([], [], []))
+        keys.append(first.cluster if first.is_sure or not second.is_sure else second.cluster)
+        before.append(first.number)
+        after.append(second.number)
     return [
         list(zip(keys, map(minus, values(after), values(before)), strict=True))
         for keys, before, after in strata.values()

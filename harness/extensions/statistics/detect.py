@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -75,7 +76,7 @@ def detected(options: argparse.Namespace, plan: Plan, figures: Estimate) -> Iter
     amount = Amount.read(options.detect, "--detect")
     headline = HeadlineSpec.of(plan.spec.data, plan.metrics)
     is_games = "tournament" in plan.spec.data
-    scores = _scores(options.detect_runs)
+    scores = _scores(options.detect_runs, headline, is_games=is_games)
     deals = _deals(plan, scores) if is_games else None
     if is_games:
         spread = deals.spread if deals else Spread(0.0, 1.0, separable=False, shared=0.0)
@@ -92,14 +93,26 @@ def detected(options: argparse.Namespace, plan: Plan, figures: Estimate) -> Iter
     yield render(replace(table, title=title, notes=tuple(notes)), "text", 100).rstrip("\n")
 
 
-def _scores(folders: Sequence[str]) -> list[EpisodeScore]:
-    """The episodes of all runs; models of equal names in several runs are several models."""
+def _scores(folders: Sequence[str], headline: HeadlineSpec, *, is_games: bool) -> list[EpisodeScore]:
+    """The episodes of all runs; models of equal names in several runs are several models.
+
+    Raises:
+        DataError: if older scores do not say which episodes of several conditions or runs ask the same.
+    """
     found: list[EpisodeScore] = []
+    older: str | None = None
+    kinds = set[tuple[str, bool]]()
     for i, folder in enumerate(folders):
         run = load_run(folder)
+        kinds |= {(score.condition, bool(score.problem)) for score in run.scores}
+        if not all(score.problem for score in run.scores):
+            older = older or folder
         for score in run.scores:
             labels = {**score.labels, "model": f"{i} {score.model}"} if len(folders) > 1 else score.labels
             found.append(replace(score, labels=labels))
+    if older is not None and len(kinds) > 1 and not is_games and not headline.table.cluster:
+        message = f"{older} was scored by an older version: it does not say which of its cases are the same"
+        raise DataError(message, hint=f"First score it again: harness score {shlex.quote(older)}.")
     return found
 
 

@@ -1,17 +1,18 @@
 """A random order of a run's episodes, in blocks of equal make-up: each holds as many cases of every condition.
 
-A unit is what tables take for one observation (`cluster:` of the spec, by default the repeats of a case), whole. Units
-come in random order, which the run's seed decides, and a case that several conditions have comes in the same block of
-all. So blocks are independent, each is a small picture of the whole plan, and a sequence may be ended after any.
+A unit is what tables take for one observation (`cluster:` of the spec, by default the repeats of a case, in all
+conditions that have it), whole. Units come in random order, which the run's seed decides. So blocks are independent,
+each is a small picture of the whole plan, and a sequence may be ended after any.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from harness.api import derive_seed
-from harness.config.plan import Job, Plan, episode_id
+from harness.config.plan import Job, Plan, episode_id, problem_digest
 from harness.runtime.scoring import labels
 from harness.tables import EpisodeScore
 from harness.tables.scores import cluster_of
@@ -60,7 +61,8 @@ class Blocks:
         order_keys: dict[Hashable, int] = {}
         names, covered = [], set[int]()
         for i, (condition, case, repeat) in enumerate(episodes):
-            score = EpisodeScore(episode_id(condition, case, repeat), condition.id, labels(plan, condition, case))
+            name, problem = episode_id(condition, case, repeat), problem_digest(condition.task, case)
+            score = EpisodeScore(name, condition.id, labels(plan, condition, case), problem=problem)
             names.append(score.id)
             key: tuple[str, ...] = cluster_of(score, cluster)
             unit = units.setdefault(key, _Unit())
@@ -70,16 +72,24 @@ class Blocks:
             order_keys[key] = derive_seed(plan.seed, "order", *shared)
             if covers(score):
                 covered.add(i)
-        strata: dict[Hashable, list[_Unit]] = {}
+        by_conditions: dict[Hashable, list[int]] = {}
         drawn = [units[key] for key in sorted(units, key=order_keys.__getitem__)]
-        for unit in drawn:
-            strata.setdefault(tuple(sorted(unit.conditions)), []).append(unit)
-        counting = [own for own in strata.values() if any(i in covered for unit in own for i in unit.jobs)]
-        count = min((len(own) for own in counting), default=0)
+        for k, unit in enumerate(drawn):
+            by_conditions.setdefault(tuple(sorted(unit.conditions)), []).append(k)
+        counts = [any(i in covered for i in unit.jobs) for unit in drawn]
+        strata = sorted((own for own in by_conditions.values() if any(counts[k] for k in own)), key=len)
+        rest = [own for own in by_conditions.values() if not any(counts[k] for k in own)]
+        if cluster:
+            count = len(strata[0]) if strata else 0
+        else:
+            sizes = Counter(name for unit in drawn for name in unit.conditions)
+            count = min((sizes[episodes[i][0].id] for i in covered), default=0)
+            while len(strata) > 1 and len(strata[0]) < count:  # too few units are in just these conditions
+                strata = sorted([sorted(strata[0] + strata[1]), *strata[2:]], key=len)
         if cluster and "episode" not in cluster and count < 2 < len(units):
             # Clusters of so many kinds have no balance: any order of them is as good.
-            strata, count = {"": drawn}, sum(any(i in covered for i in unit.jobs) for unit in drawn)
-        return cls(*_cut(episodes, names, list(strata.values()), count), len(units))
+            strata, rest, count = [[*range(len(drawn))]], [], sum(counts)
+        return cls(*_cut(episodes, names, [[drawn[k] for k in own] for own in strata + rest], count), len(units))
 
 
 def _cut(

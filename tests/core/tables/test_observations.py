@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +16,10 @@ from hypothesis import strategies as st
 from harness import evaluate
 from harness.api import CorpusMetric, Episode, Metric, RatioMetric, Statistic
 from harness.api.errors import PluginError
+from harness.runtime.runner import BudgetReachedError
 from harness.tables import CorpusRecord, EpisodeScore, TableSpec, build, stats
+from harness.tables.scores import cluster_of
+from tests.helpers.journals import as_killed, sealed
 
 
 class OfAgents(CorpusMetric):
@@ -104,3 +108,23 @@ def test_a_case_in_several_conditions_is_one_observation(tmp_path: Path) -> None
     older = [replace(score, problem="") for score in run.scores]
     again = run.headline.cell(older)
     assert (again.low, again.high) == stats.wilson(24, 24), "such a file does not say which cases are the same"
+
+
+def test_a_resumed_older_run_has_one_observation_a_case(tmp_path: Path) -> None:
+    spec = {
+        "name": "sums",
+        "task": {"use": "arithmetic", "size": 6, "terms": 2},
+        "matrix": {"panel": [1, 2]},
+        "protocol": {"use": "vote", "agents": "${panel}"},
+        "prompts": "panels/standard",
+        "metrics": ["score"],
+    }
+    with pytest.raises(BudgetReachedError):
+        evaluate(spec, "mock", output_path=tmp_path, max_calls=8, max_concurrency=1)
+    journal = tmp_path / "journal.jsonl"
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert sum("problem" in line for line in lines) >= 6
+    journal.write_bytes(sealed(*({k: line[k] for k in line if k not in ("problem", "crc")} for line in lines)))
+    as_killed(tmp_path)
+    scores = evaluate(spec, "mock", output_path=tmp_path).scores
+    assert (len(scores), len({cluster_of(score, ()) for score in scores})) == (12, 6)

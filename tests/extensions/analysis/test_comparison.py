@@ -316,3 +316,26 @@ def test_games_of_tournaments_are_paired_by_who_met_in_which_seats(tmp_path: Pat
     line = next(line for line in out.splitlines() if line.startswith("Share of the coins"))
     assert [line.partition("↑")[2].split()[i] for i in (0, 1, -1)] == [*(f"{mean:.3f}" for mean in means), "36"]
     assert "Cases that differ most\n\nEpisode  " in out, "an episode is paired with another one"
+
+
+def test_scores_of_a_version_that_named_no_problems_pair_alike_on_either_side(tmp_path: Path, capsys: Capsys) -> None:
+    """Cases that two conditions have in common are one observation by what the newer side says."""
+    spec = {
+        "name": "sums",
+        "task": {"use": "arithmetic", "size": 8, "terms": 2},
+        "matrix": {"panel": [1, 3]},
+        "protocol": {"use": "vote", "agents": "${panel}"},
+        "prompts": "panels/standard",
+        "metrics": ["score"],
+    }
+    runs = [
+        evaluate({**spec, "baseline": {"use": "simulated", "accuracy": accuracy}}, output_path=tmp_path / name).folder
+        for name, accuracy in (("older", 0.1), ("newer", 0.9))
+    ]
+    both = statistics(compare(capsys, *runs, "--format", "json")[1])["score"]
+    older = runs[0] / "scores.jsonl"
+    rows = [json.loads(line) for line in older.read_text().splitlines()]
+    older.write_text("".join(json.dumps({**row, "problem": ""}) + "\n" for row in rows))
+    forth, back = (statistics(compare(capsys, *sides, "--format", "json")[1])["score"] for sides in (runs, runs[::-1]))
+    assert forth == both and back["p"] == both["p"] and back["pairs"] == 16
+    assert back["difference"] == -(both["difference"] or 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from pathlib import Path
 
@@ -168,6 +169,21 @@ def test_cases_that_conditions_have_in_common_count_once(capsys: Capsys) -> None
     assert rows_of(by_default) and rows_of(by_default) == rows_of(invoke(capsys, *detect, "--set", "cluster=case")[1])
     apart = rows_of(invoke(capsys, *detect, "--set", "cluster=episode")[1])
     assert int(apart[0][1]) < int(rows_of(by_default)[0][1])
+
+
+def test_runs_that_do_not_say_which_cases_are_the_same_are_to_be_scored_again(tmp_path: Path, capsys: Capsys) -> None:
+    run, more = tmp_path / "run", ("--set", "task.size=10", "--set", "baseline={use: simulated, accuracy: 0.6}")
+    detect = ("plan", "--spec", "arithmetic_votes", *more, "--detect", "5%", "--run", str(run))
+    assert invoke(capsys, "eval", "--spec", "arithmetic_votes", *more, "--output_path", str(run))[0] == 0
+    before = invoke(capsys, *detect)
+    assert before[0] == 0 and rows_of(before[1])
+    rows = [json.loads(line) for line in (run / "scores.jsonl").read_text().splitlines()]
+    (run / "scores.jsonl").write_text("".join(json.dumps({**row, "problem": ""}) + "\n" for row in rows))
+    code, _, err = invoke(capsys, *detect)
+    assert code == 2 and "older version" in err and f"harness score {run}" in err
+    assert invoke(capsys, *detect, "--set", "cluster=case")[0] == 0  # which says what is the same
+    assert invoke(capsys, "score", str(run))[0] == 0
+    assert invoke(capsys, *detect) == before
 
 
 def test_prices_of_all_where_a_spec_names_no_model(

@@ -276,6 +276,14 @@ def test_blocks_have_every_episode_once_and_are_alike(
     assert {*map(frozenset, again.ids)} == {*map(frozenset, blocks.ids)}
 
 
+@pytest.mark.parametrize(("sizes", "count"), [([6, 12], 6), ([6, 8], 6), ([8, 6, 7], 6)])
+def test_a_case_of_several_conditions_is_in_one_block(sizes: list[int], count: int) -> None:
+    spec = {**SUMS, "task": {"use": "arithmetic", "size": "${size}", "terms": 3}, "matrix": {"size": sizes}}
+    blocks = Blocks.of(plan := resolve.plan(parse(spec, find()), find()), survey(plan).episodes, (), lambda score: True)
+    cases = [{name.split("/")[1] for name in ids} for ids in blocks.ids]
+    assert len(cases) == count and sum(map(len, cases)) == len(set().union(*cases)) == max(sizes)
+
+
 @given(
     st.sampled_from(["headline", "score", "games/results"]),
     st.sampled_from(["±", "+-", "+/-", " ± "]),
