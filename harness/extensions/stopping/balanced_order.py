@@ -37,13 +37,11 @@ class Blocks:
         order: the episodes, block by block.
         ids: ids of the episodes of each block.
         scale: id → by how much the episode's weight counts more in its block, so that every block estimates the whole.
-        units: how many units there are.
     """
 
     order: Sequence[Job]
     ids: Sequence[Sequence[str]]
     scale: Weight
-    units: int
 
     @classmethod
     def of(
@@ -89,7 +87,7 @@ class Blocks:
         if cluster and "episode" not in cluster and count < 2 < len(units):
             # Clusters of so many kinds have no balance: any order of them is as good.
             strata, rest, count = [[*range(len(drawn))]], [], sum(counts)
-        return cls(*_cut(episodes, names, [[drawn[k] for k in own] for own in strata + rest], count), len(units))
+        return cls(*_cut(episodes, names, [[drawn[k] for k in own] for own in strata + rest], count))
 
 
 def _cut(
