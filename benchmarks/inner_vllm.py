@@ -109,8 +109,10 @@ def main() -> None:
     print(f"{'':26}ms of CPU a call, of {CALLS}, median of {PASSES}")
     for way, ms in medians.items():
         print(f"{way:26}{ms:.3f}")
-    if (most := medians[WAYS[2]] - medians[WAYS[0]]) > MAX_MS:
-        raise SystemExit(f"{most:.3f} ms on top of vLLM, more than {MAX_MS}")
+    endpoint, both = (medians[WAYS[2]] - medians[way] for way in (WAYS[1], WAYS[0]))
+    print(f"the endpoint adds {endpoint:.3f} ms, the run and the endpoint {both:.3f} ms")
+    if endpoint > MAX_MS:
+        raise SystemExit(f"an endpoint of more than {MAX_MS} ms")
 
 
 if __name__ == "__main__":
