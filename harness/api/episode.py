@@ -157,7 +157,7 @@ class Move:
 
     @property
     def asked_no_more(self) -> bool:
-        """Whether a limit of the spec (`limits:`) let nobody be asked (again). A limit of the model behind an agent's
+        """Whether a limit of the spec (`limits:`) allowed no request (any more). A limit of the model behind an agent's
         program (`inner_limits`) is none: the agent was asked, and did not reply."""
         return self.error_kind == "limit" and not (self.inner_calls is not None and self.inner_calls.limited)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _DIRECT = 8
 _MAX_LABEL_CHARS = 18
 _MARGIN = 0.15  # of the width, beside the outermost points
-_SAME_COST = 1.01  # costs whose ratio is at most this are equal: a token more or less puts nobody on the front
+_SAME_COST = 1.01  # costs whose ratio is at most this are equal: a token more or less decides nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,7 @@ class TrainingEnv:
         counting = self.plan.project.load("metrics", "tokens")
         for part, declared in parts.items():
             if any(isinstance(metric, counting) for metric in metrics_of(declared.number, self.plan)):
-                message = f"rewards: {part}: replies are texts here, of which nobody counts tokens"
+                message = f"rewards: {part}: replies are texts here, whose tokens are not counted"
                 hint = "Leave this part out, or play with env.rollouts, whose replies may have token ids."
                 raise SpecError(message, place=self.plan.spec.place("rewards", part), hint=hint)
 

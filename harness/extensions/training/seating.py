@@ -50,7 +50,7 @@ class Seating:
 def seated(plan: Plan, learn: str | Iterable[str] | None, opponents: Mapping[str, Any]) -> Seating:
     """Who plays, by the arguments of a `TrainingEnv`, else by the spec.
 
-    Raises `SpecError`: a group that there is not, or that others play; nobody who learns or could play; a wrong pool.
+    Raises `SpecError`: an unknown group, or one that others play; no group learns; no player for one; a wrong pool.
     """
     learning = _learning(plan, learn)
     rest = {g.name for condition in plan.conditions for g in condition.groups if _is_under_test(g)} - learning
@@ -120,7 +120,7 @@ def _learning(plan: Plan, learn: str | Iterable[str] | None) -> frozenset[str]:
         raise SpecError(message, place=plan.spec.place("agents"), hint="Let a group under agents: have model: model.")
     if learn is not None and not names:
         hint = f"Name groups, or leave learn= out for all that can: {', '.join(sorted(own))}."
-        raise SpecError("learn: nobody learns", place=plan.spec.place("agents"), hint=hint)
+        raise SpecError("learn: no group learns", place=plan.spec.place("agents"), hint=hint)
     return frozenset(names or own)
 
 
@@ -132,7 +132,7 @@ def _baseline(plan: Plan, variants: Sequence[Variant], condition: Condition, nam
     own = body.get("baseline") if isinstance(body, Mapping) else None
     given = own or variant.data.get("baseline")
     if given is None:
-        message = f"nobody plays group {name!r}, which does not learn, and the spec has no baseline"
+        message = f"no player is given for group {name!r}, which does not learn, and the spec has no baseline"
         hint = f"Say who does: opponents={{{name!r}: 'a policy, or an engine'}}."
         raise SpecError(message, place=plan.spec.place("agents"), hint=hint)
     return _policy(plan, given, plan.spec.place("agents", name) if own else plan.spec.place("baseline"))

@@ -308,7 +308,7 @@ def test_groups_that_do_not_learn_are_played_by_others() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"learn": []}, "learn: nobody learns\n.*default"),
+        ({"learn": []}, "learn: no group learns\n.*default"),
         ({"learn": "defualt"}, "there is no group 'defualt' under agents:"),
         ({"learn": ["defualt"]}, "there is no group 'defualt' under agents:"),
         ({"opponents": {"default": "random"}}, "opponents: 'default': it learns"),
