@@ -173,8 +173,9 @@ class OptionTable:
         self._numbered = all(name.isdecimal() for name in names)
         any_of = f"(?:({')|('.join(patterns)}))" if patterns else "(?!)"
         other = ASIAN if all(map(str.isascii, names)) else ""
+        letter = rf"(?-i:[^\W_{other}])"  # without case: with it, `re` takes 5 ms to fold 30,000 Asian signs
         self.pattern = re.compile(
-            rf"(?<![^\W_{other}])(?<!\w-)(?<!\d\.){any_of}(?![^\W_{other}]|%|\.\d|[_'’-][^\W_])",
+            rf"(?<!{letter})(?<!\w-)(?<!\d\.){any_of}(?!{letter}|%|\.\d|[_'’-][^\W_])",
             re.IGNORECASE if fold else 0,
         )
 

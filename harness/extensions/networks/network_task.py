@@ -159,9 +159,17 @@ def seeded(family: Family, size: int, samples: int, seed: int) -> Iterator[Netwo
 
 def parts(adjacency: Adjacency) -> list[set[str]]:
     """Return the connected components."""
-    import networkx as nx
-
-    return [*nx.connected_components(nx.from_dict_of_lists(adjacency))]
+    found: list[set[str]] = []
+    left = dict.fromkeys(adjacency)
+    while left:
+        component, waiting = set(), [next(iter(left))]
+        while waiting:
+            if (agent := waiting.pop()) not in component:
+                component.add(agent)
+                waiting += adjacency[agent]
+                del left[agent]
+        found.append(component)
+    return found
 
 
 def diameter(adjacency: Adjacency) -> int:

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from harness.api import Case
 from harness.api.errors import DataError, PluginError, SetupError
 from harness.cli import main
+from harness.extensions.networks import FAMILIES as GENERATORS
+from harness.extensions.networks import adjacency_of
 from tests.benchmarks.agentsnet.agentsnet_kit import BUILTIN, PROBLEMS, task
 from tests.helpers.samples import examples
 
@@ -70,6 +72,15 @@ def distinct(networks: list[Case]) -> list[nx.Graph]:
         if not any(nx.is_isomorphic(graph(case), other) for other in results):
             results.append(graph(case))
     return results
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_kept_graphs_are_those_that_the_papers_seeds_draw(family: str) -> None:
+    """The data file against the libraries that drew it, edge by edge, as the task's own `seeded` networks are drawn."""
+    for size in (*SMALL, *LARGE):
+        for case, seed in zip(cases(graphs=family, size=size), (1825, 410, 4507), strict=True):
+            drawn = adjacency_of(case.agents, GENERATORS[family](size, seed))
+            assert [*(case.topology or {}).items()] == [*drawn.items()]
 
 
 def test_the_small_suite_in_numbers() -> None:
