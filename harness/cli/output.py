@@ -35,7 +35,7 @@ def print_after(run: Run) -> None:
 
 def print_tables(run: Run, options: argparse.Namespace, *, tables_too: bool = True) -> None:
     """Print a run's tables and where it is, and on stderr what failed. `tables_too`: else all but the tables."""
-    tables = run.with_published(run.published() if options.with_published else ())
+    tables = run.with_published(run.published()) if options.with_published else run.tables
     if tables_too:
         if options.format in ("text", "markdown"):
             print(f"{clean_name(in_one_line(run.meta))}\n")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -53,9 +54,9 @@ class Run:
     unfinished: str = ""
     begun: list[EpisodeScore] = field(default_factory=list, repr=False)
 
-    @property
+    @cached_property
     def tables(self) -> list[Table]:
-        """The spec's tables as plain data; behind them one of costs, where prices are known."""
+        """The spec's tables as plain data; behind them one of costs, where prices are known. They are built once."""
         return self.with_published(())
 
     @property
@@ -63,7 +64,7 @@ class Run:
         """The spec's `tables:` entries."""
         return [TableSpec.parse(table) for table in self.spec.tables]
 
-    @property
+    @cached_property
     def headline(self) -> HeadlineSpec:
         """The number that represents the benchmark."""
         return HeadlineSpec.of(self.spec.data, self.metrics)

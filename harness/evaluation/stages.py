@@ -352,6 +352,8 @@ def finish(done: Run, began: float) -> Run:
 
     for name, metric in done.metrics.items():
         metric.recall(name, done.meta)
+    status = "stopped" if "stopped" in done.meta else "finished"
+    done = replace(done, meta=run_json.ended(done.meta, status, done.folder, began))
     lines = "".join(json.dumps(score.to_json(), default=str) + "\n" for score in done.scores)
     storage.write_atomically(done.folder / SCORES, lines)
     storage.write_atomically(done.folder / RESULTS, run_json.as_json(done.rows))
@@ -359,6 +361,5 @@ def finish(done: Run, began: float) -> Run:
     text = "\n\n".join(render(table, "markdown") for table in tables)
     storage.write_atomically(done.folder / TABLES_MD, text + "\n")
     tables_json.write(done.folder, tables_json.results(tables, done.headline, done.scores))
-    meta = run_json.ended(done.meta, "stopped" if "stopped" in done.meta else "finished", done.folder, began)
-    storage.write_atomically(done.folder / META, run_json.as_json(meta))
-    return replace(done, meta=meta)
+    storage.write_atomically(done.folder / META, run_json.as_json(done.meta))
+    return done

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from harness.api.errors import KEY, SpecError, UserError, ValuePath, near
@@ -172,9 +173,16 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
 
 def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
     try:
-        entry = json.loads(json.dumps(entry))  # what a Python caller gives, as YAML would give it
+        written = json.dumps(entry)
     except (TypeError, ValueError, RecursionError) as error:
         return None, [f"a table is plain data: {error}"]
+    spec, mistakes = _parse_json(written)
+    return spec, [*mistakes]
+
+
+@lru_cache(maxsize=256)  # a run checks its entries, and builds them twice: for its folder and for the terminal
+def _parse_json(written: str) -> tuple[TableSpec | None, list[str]]:
+    entry = json.loads(written)  # what a Python caller gives, as YAML would give it
     table = "a table must be a mapping with title, rows and metrics"
     wrong = (
         f"{path[0]}: {what}" if path[1:] not in ((), (KEY,)) else what.replace("this must be a mapping", table)
