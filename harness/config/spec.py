@@ -391,8 +391,13 @@ def _check_matrix(spec: Spec) -> None:
         used.update(text for path, text in _texts(spec.data.get("tables"), ()))
     for name in matrix:
         if name not in used and _NAME.fullmatch(name):
-            hint = f"Insert it somewhere as ${{{name}}}, or drop it."
-            refuse(f"matrix variable {name!r} is never used", "matrix", name, KEY, hint=hint)
+            fixed = next((path for path in spec.places if path[1:] and path[0] in body and path[-1] == name), None)
+            if fixed is None:
+                hint = f"Insert it somewhere as ${{{name}}}, or drop it."
+                refuse(f"matrix variable {name!r} is never used", "matrix", name, KEY, hint=hint)
+            else:  # as where a spec fixes what the spec that it extends sweeps
+                key, hint = ".".join(map(str, fixed)), f"Name the values of the sweep: `matrix: {{{name}: […]}}`."
+                refuse(f"{key} is fixed here, so that matrix variable {name!r} is never used", *fixed, hint=hint)
     raise_all(errors)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +26,9 @@ def of_option(name: str) -> str | None:
 
 def of_engine(name: str) -> str | None:
     """What stands in place of such a model; None for others."""
-    return _sentence(_words("engines").get(name))
+    words = _words("engines")
+    prefix = re.match(r"\w+[:/]", name)  # "openai:gpt-5", "openai/gpt-5"
+    return _sentence(words.get(name) or (words.get(prefix[0]) or words.get(prefix[0][:-1]) if prefix else None))
 
 
 def _sentence(advice: str | None) -> str | None:

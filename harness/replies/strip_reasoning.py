@@ -24,12 +24,12 @@ _SIGNS = ("<", "THINK]", "◁", "analysis", "my thought process:", "my response:
 _PICTURES = re.compile(r"^([ \t]*#{1,6}[ \t]*)[\u2600-\u27bf\U0001f300-\U0001faff\ufe0f]{1,4}[ \t]*", re.MULTILINE)
 """What stands before the words of a heading: "## 🎯 Answer"."""
 _LAYOUT = ("<", "\\textbf{", "--", "==", "__", "**")
-"""One of these is in every text with layout that `layout.plain` takes out."""
+"""One of these is in every text with layout that `markup.plain` takes out."""
 
 
 def strip_reasoning(text: str) -> str:
     """What a reply says: `without_thinking`, and each call of a tool that is written as text as a JSON object
-    (`text_tool_calls`), which every form with labels reads, in plain lines (`layout`). Linear.
+    (`text_tool_calls`), which every form with labels reads, in plain lines (`markup`). Linear.
     """
     text = without_thinking(text)
     if not text.isascii() and "#" in text:

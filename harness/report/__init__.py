@@ -1,4 +1,4 @@
-"""Tables made visible: text, Markdown, CSV, JSON; as LaTeX by an extension."""
+"""Tables made visible: text, Markdown, CSV, JSON, LaTeX."""
 
 from .render import FORMATS, render
 

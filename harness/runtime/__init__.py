@@ -1,2 +1,2 @@
-"""Drives episodes: `episode` plays one protocol, `players` act in it, `runner` keeps many episodes open and journals
-them, `scoring` turns them into numbers, `manifest` writes run.json. `executors` decides where they run."""
+"""Drives episodes: `episode` plays one, `players` act in it, `open_episodes` keeps many open and journals them, `scoring`
+turns them into numbers, `run_json` describes the run. `runner` says what is left to play, `executors` where."""

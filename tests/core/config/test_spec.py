@@ -130,6 +130,11 @@ def test_a_swept_value_may_have_those_before_it_in_it(tmp_path: Path) -> None:
         (("task: pick", "task: {uses: pick}"), "missing required key 'use'", "s.yaml:2:7"),
         (("task: pick", "task: '${x}'"), "${x} is not in the matrix", "s.yaml:2:7"),
         (("name: s", "name: s\nmatrix: {x: [1]}"), "'x' is never used", "s.yaml:2:10"),
+        (
+            ("task: pick", "task: {use: pick, letters: ab}\nmatrix: {letters: [ab, cd]}"),
+            "task.letters is fixed here, so that matrix variable 'letters' is never used",
+            "s.yaml:2:28",
+        ),
         (("task: pick", "task: '${model}'\nmatrix: {model: [pick]}"), "is a column of result rows", "s.yaml:3:10"),
         (("task: pick", "task: '${x.y}'\nmatrix: {x: [{name: a, z: 1}]}"), "has no 'y'", "s.yaml:2:7"),
         (

@@ -18,6 +18,9 @@ from tests.helpers.toy import TOY
     [
         ({"model": "moc"}, "model: there is no engine 'moc'"),
         ({"model": "hf"}, "model='vllm' model_args={'pretrained': 'NAME'}"),
+        ({"model": "hf:Qwen/Qwen3-8B"}, "model='vllm' model_args={'pretrained': 'NAME'}"),
+        ({"model": "vllm:Qwen/Qwen3-8B"}, "model='vllm' model_args={'pretrained': 'NAME'}"),
+        ({"model": "openai/gpt-5"}, "model='openai' model_args={'model': 'NAME'}"),
         ({"model": "mock", "model_args": {"nam": 1}}, "model_args: engine 'mock': unknown key 'nam'"),
         ({"model_args": {"nam": 1}}, "model_args without the name of an engine"),
         ({"limit": -1}, "limit=-1: 'limit' must be ≥ 1, found -1"),
