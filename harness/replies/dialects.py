@@ -1,6 +1,6 @@
 """How models mark what is no part of what they say: thoughts, ends of turns, frames of a chat template.
 
-Data, with where each mark is documented. `thoughts` and `text_tool_calls` read these tables; a new dialect is a line here.
+Data, with where each mark is documented. `thoughts` and `text_tool_calls` read these tables; a new dialect is a line.
 """
 
 from __future__ import annotations

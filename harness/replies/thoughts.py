@@ -1,4 +1,4 @@
-"""Where thinking, comments and the marks of a chat template are in a text that has any (`strip_reasoning` says which may)."""
+"""Where thinking, comments and the marks of a chat template are in a text that has any, as `strip_reasoning` finds."""
 
 from __future__ import annotations
 

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness_echo.parrot import Parrot
 
 import harness
 from harness.cli import main
+from harness.extensions.yaml_tasks.conformance import check_engine
 
 
 @pytest.fixture(scope="module")
@@ -17,6 +19,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> harness.Run:
     folder = tmp_path_factory.mktemp("runs") / "cuckoo"
     added = {"echo": 5}
     return harness.evaluate("cuckoo", "parrot", executor={"use": "canon", "voices": 4}, output_path=folder, **added)  # type: ignore[arg-type]
+
+
+def test_the_engine_keeps_its_contract() -> None:
+    assert check_engine(Parrot()) == []
 
 
 def test_every_condition_is_played_in_two_voices(run: harness.Run) -> None:

@@ -11,9 +11,9 @@ from harness.cli.output import show
 from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.evaluation.load_run import load_run
+from harness.extensions.analysis.against_published import as_published
 from harness.extensions.analysis.amount import Amount
 from harness.extensions.analysis.compared_runs import comparison_of
-from harness.extensions.analysis.published_test import as_published
 from harness.extensions.analysis.run_pair import add_sides, two_sides
 
 

@@ -63,9 +63,9 @@ def paired(
       interval for a difference of binomial proportions based on paired data", do;
     - else that of `stats.interval`, between −`width` and `width`.
 
-    An end that contradicts the test is moved to 0. `tests/core/tables/test_paired.py` checks the coverage for zeros
-    and ones. Equivalence is tested by `tost`, with two more clusters wherever the interval has them: where few pairs
-    happen not to differ, a plain t test would take any margin for certain.
+    An end that contradicts the test is moved to 0. `tests/extensions/analysis/test_paired.py` checks the coverage for
+    zeros and ones. Equivalence is tested by `tost`, with two more clusters wherever the interval has them: where few
+    pairs happen not to differ, a plain t test would take any margin for certain.
 
     Args:
         strata: the differences, condition by condition; one stratum if they are pooled.

@@ -1,5 +1,5 @@
 """Some of a run's calls, asked again: at temperature 0 the same texts must come back; above it the recorded replies
-must be as likely as what the model says (`likelihood_test.py`)."""
+must be as likely as what the model says (`authenticity.py`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.engines.reply_likelihoods import ReplyLikelihoodRequest, ScoresRepl
 from harness.engines.sampling import normalize
 from harness.runtime.session import session
 
-from .likelihood_test import ENOUGH, LEAST_REPLIES, SHORT, ScoredReply, compare
+from .authenticity import ENOUGH, LEAST_REPLIES, SHORT, ScoredReply, compare
 from .recorded_run import copied
 
 _WIDTH: Final = 8

@@ -20,8 +20,8 @@ from harness.api import Completion, Engine, Request
 from harness.api.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError, RequestError
 from harness.config.project import find
 from harness.engines.reply_likelihoods import TOP, ReplyLikelihoodRequest, ScoresReplies
+from harness.extensions.submissions.authenticity import ScoredReply, compare, of_run
 from harness.extensions.submissions.check import ASKED_AGAIN, CLAIMED, CONSISTENT, Verification, verify
-from harness.extensions.submissions.likelihood_test import ScoredReply, compare, of_run
 
 SPEC: dict[str, Any] = {
     "name": "open",

@@ -1,5 +1,7 @@
 """Whether replies are as likely as what a model says: recorded replies against fresh ones to the same prompts.
 
+The statistics of `harness verify --ask` above temperature 0, for `ask_again.py`, which asks.
+
 Each token has a tail: the probability of all tokens that are at most as likely in its place, with a mean of 1/2 or more
 whatever the place is. Texts of another origin have tokens far out in it. What the likelihoods do not show of the
 sampling (cuts, also those that a server makes unasked; penalties; rounding) is in fresh replies too: how many of their
