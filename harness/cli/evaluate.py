@@ -24,12 +24,12 @@ from harness.config.project import find
 from harness.config.proposals import complete
 from harness.engines.sampling import SYNONYMS, normalize
 from harness.evaluation import post_run
-from harness.evaluation.stages import Asked, execute
+from harness.evaluation.stages import execute
 from harness.plugins.lookup import part
 from harness.runtime.options import NAMES, Options
 from harness.runtime.run_json import default_folder
 from harness.runtime.session import session
-from harness.runtime.stopping import chosen_rule
+from harness.runtime.stopping import StoppingRule
 
 
 def evaluate(options: argparse.Namespace) -> int:
@@ -73,9 +73,8 @@ def planned(options: argparse.Namespace) -> Plan:
 
 def evaluate_one(options: argparse.Namespace, plan: Plan, several: bool = False) -> tuple[int, Path | None]:
     """Run one of the specs; returns the exit code, and its folder (None: Ctrl-C). `several`: it is one of several."""
-    asked_for, rule = post_run.from_arguments(find(), vars(options)), chosen_rule(vars(options))
+    asked = post_run.asked_for(find(), vars(options))
     how = running(options)
-    asked: Asked = {**asked_for, **post_run.chosen_listeners(vars(options)), **({} if rule is None else {"rule": rule})}
     if how.output_path is not None and several:
         folder = how.output_path / default_folder(plan, overwrite=True).name
     else:
@@ -85,7 +84,7 @@ def evaluate_one(options: argparse.Namespace, plan: Plan, several: bool = False)
     people = [engine for engine in plan.engines.values() if engine.asks_people]
     if people and not options.quiet:
         print(people[0].announcement(plan, options.limit), file=sys.stderr)
-    progress = Progress(options.quiet, lines=any(one.asks_people for one in asked_for.values()))
+    progress = Progress(options.quiet, lines=any(getattr(one, "asks_people", False) for one in asked.values()))
     on_score = progress.begin(f"{plan.spec.name} · {plan.model}", lines=bool(people))
     try:
         with progress:
@@ -102,8 +101,9 @@ def evaluate_one(options: argparse.Namespace, plan: Plan, several: bool = False)
         return interrupted(there if folder.exists() else "nothing was run"), None
     only_board = several and options.format not in ("text", "markdown")  # several documents would be none
     print_tables(done, options, tables_too=not only_board)
-    if rule is not None and (end := rule.reached or rule.unmet()):
-        print(end, file=sys.stderr)
+    for rule in asked.values():
+        if isinstance(rule, StoppingRule) and (end := rule.reached or rule.unmet()):
+            print(end, file=sys.stderr)
     return int(bool(done.scores) and len(done.failed) == len(done.scores)), folder
 
 

@@ -16,10 +16,9 @@ from harness.config.spec import Spec, load, parse
 from harness.evaluation import post_run
 from harness.evaluation.eval_options import EvalOptions, document_options, signature_with_options
 from harness.evaluation.run import Run
-from harness.evaluation.stages import Asked, OnScore, execute
+from harness.evaluation.stages import OnScore, execute
 from harness.plugins import approvals
 from harness.runtime.options import NAMES, Options
-from harness.runtime.stopping import chosen_rule
 
 
 def evaluate(
@@ -64,8 +63,7 @@ def evaluate(
         project = project or find()
         with approvals.allowing(how.allow_code_execution):
             model = resolve.given_engine("model", model, model_args, project)
-            asked_for, rule = post_run.from_arguments(project, added), chosen_rule(added)
-            asked: Asked = {**asked_for, **post_run.chosen_listeners(added), **({} if rule is None else {"rule": rule})}
+            asked = post_run.asked_for(project, added)
             loaded = _loaded(spec, project, overrides, **keys)
             return execute(resolve.plan(loaded, project, model), how, on_score, asked_for=asked)
 

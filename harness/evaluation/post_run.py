@@ -22,6 +22,7 @@ from harness.engines.usage import Spent
 from harness.plugins.lookup import find_offer, requested
 from harness.plugins.manifests import offers
 from harness.runtime.options import Options
+from harness.runtime.stopping import StoppingRule, chosen_rule
 
 if TYPE_CHECKING:
     from harness.evaluation.run import Run
@@ -107,15 +108,17 @@ def of_run(run: Run) -> list[type[PostRun]]:
     return [*({name: offer.load_class(PostRun) for name, offer in more.items()} | needed(run.metrics)).values()]
 
 
-def from_arguments(project: Project, arguments: Mapping[str, Any]) -> dict[str, PostRun]:
-    """What the arguments ask for, by name; those that are not set ask for nothing. Raises `UserError`."""
-    asked = requested("post_run", arguments)
-    return {name: offer.load_class(PostRun).from_arguments(project, own) for name, offer, own in asked}
+def asked_for(project: Project, arguments: Mapping[str, Any]) -> dict[str, PostRun | StoppingRule | RunListener]:
+    """What the arguments ask of extensions, by name: what follows the run, who listens, and the rule that may end it.
 
-
-def chosen_listeners(arguments: Mapping[str, Any]) -> dict[str, RunListener]:
-    """The listeners that the arguments ask for, by name. Raises `UserError`."""
-    return {name: offer.load_function()(own) for name, offer, own in requested("listeners", arguments)}
+    Arguments that are not set ask for nothing. Raises `UserError`.
+    """
+    later = requested("post_run", arguments)
+    asked: dict[str, PostRun | StoppingRule | RunListener] = {
+        name: offer.load_class(PostRun).from_arguments(project, own) for name, offer, own in later
+    }
+    asked |= {name: offer.load_function()(own) for name, offer, own in requested("listeners", arguments)}
+    return asked if (rule := chosen_rule(arguments)) is None else {**asked, "rule": rule}
 
 
 def scoring(arguments: Mapping[str, Any]) -> Callable[[str, Any], Run] | None:
