@@ -177,6 +177,12 @@ class Plan:
     elsewhere: frozenset[str] = frozenset()
     inner: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def seated_models(self) -> set[str]:
+        """Names of the models that play an agent, or a contestant; of the model under test "model"."""
+        groups = (group.model for condition in self.conditions for group in condition.groups)
+        return {name for name in groups if name is not None}.union(*(key.models() or () for key in self.keys))
+
     def entry(self, name: str) -> str:
         """The entry under `models:` that says what an engine is: of an inner engine without one, that of its agent."""
         owners = [outer for outer, inner in self.inner.items() if inner == name]

@@ -313,14 +313,12 @@ def execute(
 
 def _refuse_idle_models(plan: Plan) -> None:
     """Raise `SpecError` for a model that plays no agent."""
-    pooled = set(plan.inner.values()).union(*(key.models() or () for key in plan.keys))
-    for name in plan.engines.keys() - pooled:
-        if not any(group.model == name for condition in plan.conditions for group in condition.groups):
-            message = f"a model was given and no agent uses it: {plan.model}"
-            key = next((key for key in plan.keys if key.seats_agents), None)
-            takes = key.takes_model if key else "let a group under agents: have `model: model`"
-            place = plan.spec.place(key.name if key else "agents")
-            raise SpecError(message, place=place, hint=f"Leave --model out, or {takes}.")
+    if plan.engines.keys() - plan.seated_models - {*plan.inner.values()}:
+        message = f"a model was given and no agent uses it: {plan.model}"
+        key = next((key for key in plan.keys if key.seats_agents), None)
+        takes = key.takes_model if key else "let a group under agents: have `model: model`"
+        place = plan.spec.place(key.name if key else "agents")
+        raise SpecError(message, place=place, hint=f"Leave --model out, or {takes}.")
 
 
 def wrong_tables(plan: Plan, labels: Collection[str] | Mapping[str, Sequence[Any]]) -> list[SpecError]:

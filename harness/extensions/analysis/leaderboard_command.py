@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import filecmp
 import os
 import sys
@@ -22,6 +23,7 @@ from harness.config import resolve
 from harness.config.building import policy_name
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load
+from harness.engines.mock import Mock
 from harness.evaluation.load_run import load_run, run_folder
 from harness.evaluation.run import Run
 from harness.evaluation.stages import execute
@@ -315,6 +317,10 @@ def _part(ran: Spec, project: Project) -> str | None:
 def _baselines(run: Run, group: Comparable, project: Project) -> list[tuple[Role, RunScores]]:
     """Floor and ceiling of the headline, played now or before. A policy that cannot play is left out, with a line."""
     headline = run.headline
+    with contextlib.suppress(UserError):  # what is wrong is said below, for each policy
+        if "model" not in resolve.plan(run.spec, project, Mock()).seated_models:
+            print(f"{run.spec.name}: no agent of it takes a model, so floor and ceiling have no seat", file=sys.stderr)
+            return []
     roles: list[tuple[Role, object]] = [("floor", headline.floor), ("ceiling", headline.ceiling)]
     lines: list[tuple[Role, RunScores]] = []
     for role, policy in roles:

@@ -83,9 +83,7 @@ def plan_of(loaded: Spec, project: Project, player: Player, model: Rehearsal | N
     headline, own = loaded.get("headline", {}), loaded.get("baseline") is not None
     if player == "stand-in":
         plan = resolve.plan(loaded, project, (model or Rehearsal()).engine("stand-in"))
-        pooled = set().union(*(key.models() or () for key in plan.keys))
-        seated = {group.model for condition in plan.conditions for group in condition.groups}
-        return plan if "model" in pooled | seated else None
+        return plan if "model" in plan.seated_models else None
     if player == "baseline":
         if "floor" in headline or "ceiling" in headline:
             return None

@@ -274,3 +274,12 @@ def test_a_hostile_name_reaches_no_terminal(copy: Path, capsys: Capsys) -> None:
     code, out, _ = board(capsys, copy, "--format", "markdown")
     assert (code, "\x1b" in out) == (0, False)
     assert "\\<script\\>\\|\\*\\*" in out
+
+
+def test_fixed_policies_have_no_seat_for_a_floor_or_a_ceiling(tmp_path: Path, capsys: Capsys) -> None:
+    """The same policies would play again, and stand in the table as the ceiling."""
+    fixed = ["agents.default={policy: random}"]
+    evaluate("dpbench_quick", overrides=fixed, limit=1, output_path=tmp_path / "run")
+    code, out, err = board(capsys, tmp_path / "run", "--with_baselines")
+    assert code == 0 and "(ceiling)" not in out
+    assert "dpbench_quick: no agent of it takes a model, so floor and ceiling have no seat" in err
