@@ -188,7 +188,11 @@ def _unchanged(prompts: PromptSet, before: Mapping[str, Any], turn: Turn) -> Ite
         opening = [message["content"] for message in prompts.opening(context)]
         return [*opening, prompts.render(turn.name, {**context, **turn.observation})]
 
-    if texts(before) == texts(turn.context):
+    try:
+        is_same = texts(before) == texts(turn.context)
+    except PromptError:  # the template shows what only the second run has
+        return
+    if is_same:
         lacking = sorted(turn.context.keys() - before.keys())
         message = f"prompt set {prompts.name!r} asks the second run as the first: it never shows {', '.join(lacking)}"
         yield SpecError(message, place=Place(str(prompts.folders[0])), hint="See docs/how-to/camoc.md.")

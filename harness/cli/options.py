@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, Final
 
 from harness.cli.usage import Parser
@@ -28,6 +29,16 @@ MODEL = ("model", "model_args", "gen_kwargs")
 RUNNING = (*LIMITS, *OUTPUT, "quiet", *(name for name in NAMES if name not in (*LIMITS, *OUTPUT)), "executor_args")
 TABLES = ("format", "figures", "with_published")
 FORMATS = ("text", "markdown", "csv", "latex", "json", "html")
+_SUFFIXES = {".md": "markdown", ".csv": "csv", ".tex": "latex", ".json": "json", ".html": "html", ".htm": "html"}
+
+
+class _ToFile(argparse.Action):
+    """`--output FILE`, which also chooses the format unless `--format` does: report.html is a page."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
+        setattr(namespace, self.dest, values)
+        if getattr(namespace, "format", None) == "text":
+            namespace.format = _SUFFIXES.get(Path(values).suffix.lower(), "text")
 
 
 def whole(least: int) -> Callable[[str], int]:
@@ -112,7 +123,8 @@ _FLAGS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     "table": (_OPTIONS, {"metavar": "NAME", "help": "print this table only, by its title or its number in the paper, "
                          "such as 'AgentsNet 4'"}),
     "plots": (_OPTIONS, {"metavar": "DIR", "help": "also draw the spec's figures into this folder"}),
-    "output": (_OUTPUT, {"metavar": "FILE", "help": "write to a file instead of printing"}),
+    "output": (_OUTPUT, {"metavar": "FILE", "action": _ToFile,
+                         "help": "write to a file instead of printing, in the format of its suffix"}),
     "format": (_OUTPUT, {"choices": FORMATS, "default": "text", "metavar": "FORM",
                          "help": f"format of the tables: {', '.join(FORMATS)} (default: text)"}),
     "figures": (_OUTPUT, {"action": "store_true",

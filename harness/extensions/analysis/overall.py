@@ -129,10 +129,16 @@ def _best_possible(headline: HeadlineSpec, values: Sequence[float]) -> float | N
     return high if headline.better == "higher" else low
 
 
-def share(x: float | None, ends: tuple[float, float]) -> float | None:
-    """How far from floor to ceiling, from 0 to 1."""
+def position(x: float | None, ends: tuple[float, float]) -> float | None:
+    """Where a number lies: 0 is the floor, 1 the ceiling."""
     floor, ceiling = ends
-    return None if x is None else min(1.0, max(0.0, (x - floor) / (ceiling - floor)))
+    return None if x is None else (x - floor) / (ceiling - floor)
+
+
+def share(x: float | None, ends: tuple[float, float]) -> float | None:
+    """How far from floor to ceiling, from 0 to 1: what lies beyond an end counts as the end."""
+    at = position(x, ends)
+    return None if at is None else min(1.0, max(0.0, at))
 
 
 def _combined(distances: Sequence[float | None]) -> float | None:

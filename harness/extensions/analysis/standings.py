@@ -427,10 +427,15 @@ def _notes(
     if not headline.declared:
         yield "The spec declares no `headline:`; its first metric stands for it."
     yield from rank_notes(pairs, "clusters" if _clustered(rows) else "cases")
-    ends = [role for role in ("floor", "ceiling") if any((row.end or row.role) == role for row in rows)]
-    if ends:
-        ranked = "ranked as runs of their own" if all(row.role == "model" for row in rows) else "not ranked"
-        yield f"{' and '.join(ends).capitalize()}: scripted policies that the spec names, {ranked}."
+    ends = {role: [row for row in rows if (row.end or row.role) == role] for role in ("floor", "ceiling")}
+    found = {role: any(row.ranks is not None for row in its) for role, its in ends.items() if its}
+    if found:
+        named = f"{' and '.join(found).capitalize()}: scripted policies that the spec names"
+        ranked = [role for role, is_ranked in found.items() if is_ranked]
+        if len(ranked) in (0, len(found)):
+            yield f"{named}, {'ranked as runs of their own' if ranked else 'not ranked'}."
+        else:
+            yield f"{named}; the {ranked[0]} is ranked, since it is one of the runs, the other is not."
     lacking = [row.model for row in rows if row.cell.value is not None and row.cell.low is None and not row.source]
     if lacking:
         yield f"No interval for {listed(lacking)}: their numbers do not vary, or are too few."

@@ -36,7 +36,7 @@ def heatmap(material: Material, choice: ChartOptions) -> Chart:
     matrix = [[x / episodes for x in row] for row in sums]
     total = sum(map(sum, matrix))
     if not total:
-        raise DataError("no messages to draw: no agent sent one")
+        raise DataError("no messages to draw: the protocol records none of one agent to another (its fact `sent`)")
     model = source.run.run.get("model")
     what = (
         f"episode {choice.episode}"

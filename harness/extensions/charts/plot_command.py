@@ -77,7 +77,7 @@ def messages(options: argparse.Namespace) -> int:
     check_journals(read_meta(folder / META), folder)
     rows = list(traffic.messages(folder, options.condition))
     if not rows:
-        print("no agent sent a message", file=sys.stderr)
+        print("the run records no message of one agent to another (`sent`, a fact of its protocol)", file=sys.stderr)
     write(traffic.written(rows, options.format), options.output)
     return 0
 

@@ -9,7 +9,7 @@ from harness.api.errors import DataError
 from harness.api.run_files import SCORES
 from harness.evaluation.run import Run
 from harness.extensions.analysis.leaderboard import RunScores
-from harness.extensions.analysis.overall import scale_of, share
+from harness.extensions.analysis.overall import position, scale_of
 from harness.extensions.analysis.section import Section
 from harness.extensions.analysis.standings import Standing
 from harness.extensions.submissions.check import Verification
@@ -53,14 +53,14 @@ class Entry:
         return self.standing.ranks is not None and self.standing.ranks[0] == 1 < self.board.ranked
 
     @property
-    def shares(self) -> tuple[float | None, float | None, float | None]:
-        """How far its number, and the ends of its interval, are from floor to ceiling, from 0 to 1; where these are not
-        known, from the worst to the best end of the picture of its board."""
+    def positions(self) -> tuple[float | None, float | None, float | None]:
+        """Where its number and the ends of its interval lie: 0 is the floor, 1 the ceiling; where these are not known,
+        the worst and the best end of the picture of its board."""
         cell, (low_end, high_end) = self.standing.cell, self.board.within
         higher = self.board.section.board.headline.better == "higher"
         ends = self.board.scale or ((low_end, high_end) if higher else (high_end, low_end))
-        low, high = sorted_ends(share(cell.low, ends), share(cell.high, ends))
-        return share(cell.value, ends), low, high
+        low, high = sorted_ends(position(cell.low, ends), position(cell.high, ends))
+        return position(cell.value, ends), low, high
 
 
 def sorted_ends(one: float | None, other: float | None) -> tuple[float | None, float | None]:
@@ -109,6 +109,12 @@ class BoardPart:
             for role in ("floor", "ceiling")
         ]
         return found[0], found[1]
+
+    @property
+    def from_floor(self) -> tuple[float, float]:
+        """From where to where a picture goes in which the floor is 0 and the ceiling 1, and all numbers have room."""
+        every = [x for one in self.entries.values() for x in one.positions if x is not None]
+        return min(0.0, *every, 0.0), max(1.0, *every, 1.0)
 
     @property
     def ranked(self) -> int:

@@ -193,7 +193,7 @@ def profile(model: Model) -> dict[str, Any]:
     return {
         "name": model.name,
         "on": {
-            addresses.slug(name): [one.shown + _mark(one), one.standing.rank, *_rounded(one.shares)]
+            addresses.slug(name): [one.shown + _mark(one), one.standing.rank, _place(one)]
             for name, one in model.main.items()
         },
     }
@@ -203,8 +203,9 @@ def _mark(entry: Entry) -> str:
     return f" {SIMULATED}" if entry.standing.cell.uses_ground_truth else ""
 
 
-def _rounded(shares: Sequence[float | None]) -> list[float | None]:
-    return [None if x is None else round(x, 4) for x in shares]
+def _place(entry: Entry) -> float | None:
+    """Where a number lies in the picture from floor to ceiling of its board, in pixels."""
+    return drawings.strip(entry.board.from_floor, entry.positions[0]).at
 
 
 @dataclass(frozen=True)
@@ -226,11 +227,11 @@ def profile_lines(model: Model, other: Model | None) -> list[ProfileLine]:
     for one in sorted(model.entries, key=lambda one: (one.benchmark.name, one.board is not one.benchmark.main)):
         is_main = model.main.get(one.benchmark.name) is one
         its = beside.get(one.benchmark.name) if is_main else None
-        value, low, high = one.shares
+        value, low, high = one.positions
         picture = None
         if value is not None:
-            share = its.shares[0] if its is not None else None
-            picture = drawings.strip((0.0, 1.0), value, (low, high), (0.0, 1.0), (), share)
+            at = its.positions[0] if its is not None else None
+            picture = drawings.strip(one.board.from_floor, value, (low, high), (0.0, 1.0), (), at)
         text = its.shown + _mark(its) if its is not None else "–"
         lines.append(ProfileLine(one.benchmark, one, one.shown + _mark(one), picture, its, text, is_main))
     return lines
@@ -242,7 +243,7 @@ def default_other(model: Model, content: Content) -> Model | None:
 
     def worth(other: Model) -> tuple[int, float, str]:
         shared: Mapping[str, Entry] = {name: one for name, one in other.main.items() if name in own}
-        return len(shared), sum(one.shares[0] or 0.0 for one in shared.values()), other.name
+        return len(shared), sum(one.positions[0] or 0.0 for one in shared.values()), other.name
 
     others = [one for one in content.models if one is not model and own.keys() & one.main.keys()]
     return max(others, key=worth, default=None)

@@ -2,7 +2,6 @@
 const choose = document.getElementById("choose");
 if (choose && globalThis.profiles) {
   const select = document.getElementById("other");
-  const at = (share) => (5 + 150 * share).toFixed(1);
   const show = () => {
     const other = profiles[select.value];
     if (!other) return;
@@ -11,15 +10,15 @@ if (choose && globalThis.profiles) {
       (place.querySelector("button") ?? place).textContent = other.name;
     }
     for (const row of document.querySelectorAll("tr[data-benchmark]")) {
-      const [text, rank, share] = other.on[row.dataset.benchmark] ?? ["–", "–", null];
+      const [text, rank, place] = other.on[row.dataset.benchmark] ?? ["–", "–", null];
       row.cells[4].textContent = text;
       row.cells[5].textContent = rank;
       const svg = row.querySelector("svg");
       svg?.querySelector(".beside")?.remove();
-      if (!svg || share === null) continue;
+      if (!svg || place === null) continue;
       const mark = document.createElementNS("http://www.w3.org/2000/svg", "path");
       mark.setAttribute("class", "beside");
-      mark.setAttribute("d", `M${at(share)} 3l4 6l-4 6l-4 -6z`);
+      mark.setAttribute("d", `M${place} 3l4 6l-4 6l-4 -6z`);
       svg.insertBefore(mark, svg.querySelector("circle"));
     }
   };
