@@ -45,6 +45,16 @@ class Axis:
         """The text that the table shows for a value or a label, by its `labels:`."""
         return self._display.get(value, value)
 
+    def heads(self, key: Key) -> tuple[str, ...]:
+        """What stands above a column. A number says of which label it is, "size 8", unless the table renames it."""
+        values = self.values(key)
+        return tuple(
+            f"{self.title(label)} {value}"
+            if isinstance(values[label], int | float) and self.title(value) == value
+            else self.title(value)
+            for label, value in zip(self.labels, key, strict=True)
+        )
+
     def values(self, key: Key) -> dict[str, Any]:
         """Label → value with its type in the first episode that has it (keys have texts)."""
         return {label: self._raw[label][value] for label, value in zip(self.labels, key, strict=True)}

@@ -137,7 +137,7 @@ def _slots(table: TableSpec, columns: Axis) -> list[_Slot]:
     only = table.cells[0] if len(table.cells) == 1 else None
     slots = []
     for key in columns.sorted(columns.keys):
-        metric, names = columns.metric(key), tuple(map(columns.title, key))
+        metric, names = columns.metric(key), columns.heads(key)
         slots.append(_Slot(key, metric, Column(columns.values(key), names, metric or only)))
     if table.overall and slots:
         title_level = next(i for i, label in enumerate(table.columns) if label != "metric")

@@ -35,7 +35,7 @@ def test_new_labels_make_rows_and_columns() -> None:
         (("sim",), [1.0, 2.0]),
         (("seq",), [3.0, 4.0]),
     ]
-    assert [column.names for column in table.columns] == [("true",), ("false",)]
+    assert [column.names for column in table.columns] == [("talk true",), ("talk false",)]
     assert SCORES[0].labels.keys() == {"model", "condition", "size"}
     only = build(
         TableSpec.parse({**ENTRY, "where": {"talk": True}, "order": {"mode": ["seq"]}}), SCORES, {"x": Number()}

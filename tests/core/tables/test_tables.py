@@ -124,7 +124,8 @@ def test_rows_and_columns_stand_as_first_seen_and_are_grouped_by_their_first_lab
     ]
     table = made(scores, rows="problem", columns=["size", "awareness"])
     assert [r.names for r in table.rows] == [("vc",), ("col",)]
-    assert [c.names for c in table.columns] == [("8", "aware"), ("8", "unaware"), ("4", "aware"), ("4", "unaware")]
+    heads = [("size 8", "aware"), ("size 8", "unaware"), ("size 4", "aware"), ("size 4", "unaware")]
+    assert [c.names for c in table.columns] == heads  # a number alone would not say of what
     assert table.columns[0].key == {"size": 8, "awareness": "aware"}
     ordered = made(scores, rows="problem", columns=["size", "awareness"], order={"size": [4], "problem": ["col"]})
     assert [r.names for r in ordered.rows] == [("col",), ("vc",)]
