@@ -129,7 +129,7 @@ def test_rows_and_columns_stand_as_first_seen_and_are_grouped_by_their_first_lab
     assert table.columns[0].key == {"size": 8, "awareness": "aware"}
     ordered = made(scores, rows="problem", columns=["size", "awareness"], order={"size": [4], "problem": ["col"]})
     assert [r.names for r in ordered.rows] == [("col",), ("vc",)]
-    assert [c.names[0] for c in ordered.columns] == ["4", "4", "8", "8"]
+    assert [c.names[0] for c in ordered.columns] == ["size 4", "size 4", "size 8", "size 8"]
 
 
 def test_several_metrics_make_a_level_of_their_own_wherever_it_is_put() -> None:
