@@ -75,9 +75,12 @@ class Estimate:
     def tokens_in_words(self, plan: Plan) -> list[str]:
         """A line on the tokens, one on how good a guess that is, and those on the cost."""
         once = "; one call a turn where programs call a model" if _seated(plan) & plan.inner.keys() else ""
+        size = f"{REPLY_TOKENS}-token replies at most"
+        if self.max_tokens is None:
+            size = f"{REPLY_TOKENS}-token replies, which no max_tokens bounds"
         return [
             f"tokens          about {self.input_tokens:,} in, {self.output_tokens:,} out",
-            f"                (a guess: {REPLY_TOKENS}-token replies at most, 4 characters a token{once})",
+            f"                (a guess: {size}, 4 characters a token{once})",
             *self._cost_in_words(plan),
         ]
 
