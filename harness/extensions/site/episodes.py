@@ -34,7 +34,8 @@ class Sample:
 
     Attributes:
         score: its numbers.
-        word: how it ended, as the badge of the viewer says it: solved, unsolved, unscored, failed.
+        word: how it ended, as the badge of the viewer says it: solved, partly solved, unsolved, unscored,
+            failed.
         said: the same in the words of the spec.
     """
 
@@ -71,7 +72,7 @@ def chosen(played: PlayedRun) -> list[Sample]:
 
 def _word(x: float, headline: HeadlineSpec) -> str:
     good = x if headline.better == "higher" else 1 - x
-    return "solved" if good == 1 else "unsolved" if 0 <= good < 1 else "unscored"
+    return {1: "solved", 0: "unsolved"}.get(good, "partly solved" if 0 < good < 1 else "unscored")
 
 
 def _words(run: Run) -> Mapping[str, str]:

@@ -16,7 +16,8 @@ AS_TEXT: Final = (
 """A label's value as text, of a row of `json_each(labels)`."""
 OUTCOMES: Final = {
     "solved": "finished AND error IS NULL AND value = 1",
-    "unsolved": "finished AND error IS NULL AND value >= 0 AND value < 1",
+    "partly solved": "finished AND error IS NULL AND value > 0 AND value < 1",
+    "unsolved": "finished AND error IS NULL AND value = 0",
     "unscored": "finished AND error IS NULL AND (value IS NULL OR value < 0 OR value > 1)",
     "failed": "error IS NOT NULL",
     "unfinished": "NOT finished",

@@ -308,7 +308,7 @@ class RunIndex:
 
     def counts(self) -> dict[str, int]:
         """How many episodes there are (`total`), and how they went."""
-        sums = ", ".join(f"count(*) FILTER (WHERE {test}) AS {name}" for name, test in OUTCOMES.items())
+        sums = ", ".join(f"count(*) FILTER (WHERE {test})" for test in OUTCOMES.values())
         [row] = self._once(
             f"SELECT count(*), count(*) FILTER (WHERE finished), count(*) FILTER (WHERE limited), {sums} FROM episodes"
         )

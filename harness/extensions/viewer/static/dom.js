@@ -224,6 +224,7 @@ export function json(value, indent = "") {
 
 const OUTCOMES = {
   solved: "✓",
+  "partly solved": "◐",
   unsolved: "✗",
   failed: "!",
   unfinished: "…",

@@ -6,7 +6,7 @@ import { listed, move } from "./places.js";
 
 const PAGE = 50;
 const BUILT_IN = new Set(["rounds", "calls", "tokens_output", "parse_failures", "inner_calls", "inner_cost"]); // columns of their own
-export const OUTCOMES = ["solved", "unsolved", "unscored", "failed", "unfinished", "limited"];
+export const OUTCOMES = ["solved", "partly solved", "unsolved", "unscored", "failed", "unfinished", "limited"];
 
 /** Draws the list into a section. Gives functions that load it again, take new counts, and read an address. */
 export function episodeList(section, data, run, query, signal) {
