@@ -162,7 +162,8 @@ def test_filters_sorting_and_search(tmp_path: Path) -> None:
             return [name[2] for name in listed]
 
         assert ids() == ["a", "b", "É", "e", "f"]
-        assert ids(outcome="solved") == ["a"] and ids(outcome="partly solved") == ["b"] and ids(outcome="unscored") == ["É"]
+        assert ids(outcome="solved") == ["a"] and ids(outcome="partly solved") == ["b"]
+        assert ids(outcome="unscored") == ["É"] and ids(outcome="unsolved") == []
         assert ids(outcome="failed") == ["e"] and ids(outcome="unfinished") == ["f"] and ids(outcome="limited") == ["É"]
         assert ids(condition="d") == ["É", "e", "f"] and ids(condition="x' OR 1") == []
         assert ids(labels={"size": "8"}) == ["b", "É"] and ids(labels={"wide": "true", "size": "4"}) == ["a"]
