@@ -32,7 +32,6 @@ from harness.engines.usage import Usage
 if TYPE_CHECKING:
     from harness.engines.call_keys import EngineKeys
     from harness.engines.rate import Rate
-    from harness.engines.repeats import Repeats
     from harness.engines.width import Width
 
 _COUNTS, _COUNTED_CHARS = 1024, 20_000
@@ -115,12 +114,6 @@ def _width(most: int) -> Width:
     from harness.engines.width import Width  # what only a server needs
 
     return Width(most)
-
-
-def _repeats(gate: Gate) -> Repeats:
-    from harness.engines.repeats import Repeats  # what only an engine needs that is to repeat itself
-
-    return Repeats(gate)
 
 
 given_up: list[str] = []
@@ -206,7 +199,6 @@ class Gate(Wrapper):
         answered: how many requests the engine has answered.
         broken: why the engine is asked no more; None while it is.
         rate: how many requests and tokens a minute there may be; None: no bound.
-        repeats: asks an engine that is to be deterministic again; None for others.
         keep: takes an engine in good order in place of closing it, and says whether it does.
         behind: the gate of the inner engine of an engine that `CallsModels`, without which this one is of no use.
     """
@@ -244,7 +236,6 @@ class Gate(Wrapper):
         self._failed = self._unanswered = 0
         self._awake, self._to_close = False, self.switcher is None
         self._keys: EngineKeys | None = None
-        self.repeats = _repeats(self) if engine.deterministic else None
         self.keep: Callable[[Engine], bool] = lambda engine: False
         self.behind: Gate | None = None
 
@@ -357,8 +348,6 @@ class Gate(Wrapper):
                 self._width.answered(answer.output_tokens or 0, self._queue.in_flight, self._queue.waiting)
             if self.log is not None:
                 self.log.write(self.model, request, messages, answer)
-            if self.repeats is not None:
-                self.repeats.offer(request, messages, answer)
             return answer
         finally:
             if self.rate is not None:
@@ -417,7 +406,5 @@ class Gate(Wrapper):
         self.inner.stop_retrying(reason)
 
     def report(self) -> Facts:
-        if self.repeats is not None and self.repeats.report:
-            return self.repeats.report
         own = super().report()
         return own if self.switcher is None else {**own, "engine_switches": self.switcher.switches}

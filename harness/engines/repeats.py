@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.api import Completion, Facts, Request, Thread
 from harness.api.errors import EngineError
-from harness.engines.gate import Gate, Shared
+from harness.engines.gate import Gate, Shared, Wrapper
 
 SAMPLE = 16
 _SHOWN, _CHARACTERS = 3, 300
@@ -19,26 +19,33 @@ _SHOWN, _CHARACTERS = 3, 300
 _log = logging.getLogger(__name__)
 
 
-class Repeats:
-    """A sample of a gate's requests with their answers. Which ones are in it depends on their ids alone, not on their
-    order.
+class Repeats(Wrapper):
+    """Keeps a sample of a gate's requests with their answers. Which ones are in it depends on their ids alone, not on
+    their order.
 
     Args:
         gate: asks the engine.
         size: how many at most.
-
-    Attributes:
-        report: the engine's report of before the sample was asked again, and with `asked_again` what came of that;
-            empty until then.
     """
 
     def __init__(self, gate: Gate, size: int = SAMPLE) -> None:
+        super().__init__(gate)
         self.gate, self.size = gate, size
         self._kept: list[tuple[int, str, Request, Completion]] = []  # a heap, of which the next to go is the first
-        self.report: Facts = {}
+        self._report: Facts = {}
 
-    def offer(self, request: Request, messages: int, answer: Completion) -> None:
-        """Take an answered request into the sample if it belongs there. `messages`: of its thread, as it was asked."""
+    def report(self) -> Facts:
+        """The gate's; once the sample was asked again, that of before, and with `asked_again` what came of it."""
+        return self._report or self.gate.report()
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask the gate, and take the request into the sample if it belongs there."""
+        messages = len(request.thread.messages)
+        answer = await request.send(self.gate)
+        self._take(request, messages, answer)
+        return answer
+
+    def _take(self, request: Request, messages: int, answer: Completion) -> None:
         rank = -zlib.crc32(request.id.encode())
         if len(self._kept) == self.size and rank <= self._kept[0][0]:
             return
@@ -82,7 +89,7 @@ class Repeats:
         equal = len(kept) - failed - len(different)
         facts: dict[str, Any] = {"asked": len(kept), "equal": equal}
         facts |= ({"failed": failed} if failed else {}) | ({"different": different[:_SHOWN]} if different else {})
-        self.report = {**report, "asked_again": facts}
+        self._report = {**report, "asked_again": facts}
         text = "deterministic: %s: %d requests asked again, %d of the replies are the same as before"
         _log.log(logging.INFO if equal == len(kept) else logging.WARNING, text, gate.model, len(kept), equal)
 

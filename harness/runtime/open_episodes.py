@@ -39,6 +39,7 @@ from harness.storage.error_log import ErrorLog
 if TYPE_CHECKING:
     from harness.api import InnerUsage
     from harness.engines.recorded_calls import RecordedCalls
+    from harness.engines.repeats import Repeats
     from harness.engines.waves import Waves
     from harness.runtime.inner_calls import InnerCalls
 
@@ -77,6 +78,7 @@ class Episodes:
         self._changed = asyncio.Event()
         self.spent: BudgetSpentError | None = None
         self.recorded: RecordedCalls | None = None
+        self.repeats: list[Repeats] = []  # of engines that are to repeat themselves
         self.shares = self.plan.dedupe_calls
         self.pending = storage.PendingFailures()
         self._when_counting: dict[int, Callable[[], None]] = {}  # id of a line that is journaled → what follows
@@ -123,7 +125,7 @@ class Episodes:
                 self._check_end()
                 has_more = extend()
             self.turn_shares.report_all()
-            for repeats in filter(None, [gate.repeats for gate in self.gates.values()]):
+            for repeats in self.repeats:
                 await repeats.ask_again()
 
     def _in_flight(self) -> int:
@@ -268,6 +270,10 @@ class Episodes:
         self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known, adapts=adapts)
         gate.rate = self.options.pace
         gated: Wrapper = gate
+        if engine.deterministic:
+            from harness.engines.repeats import Repeats
+
+            self.repeats.append(gated := Repeats(gate))
         if name in self.inner:  # its inner engine's answers are kept; without a program, a turn would have no calls
             return gated
         if self.recorded is not None:
