@@ -42,8 +42,8 @@ from starlette.applications import Starlette
 
 from harness.api.printable import clean_name, cut
 from harness.api.version import __version__
+from harness.extensions.seats._connections import refuse
 from harness.extensions.seats.board import ActResult, OpenSeat, SeatTurn
-from harness.extensions.seats.listener import refuse
 
 MAX_BODY = 4 * 1024 * 1024
 """Bytes of a request."""

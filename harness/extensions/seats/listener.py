@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import secrets
 import socket
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from typing import Any, Protocol, cast
 import uvicorn
 
 from harness.api.errors import SetupError
-from harness.extensions.seats._connections import MAX_CONNECTIONS, PATIENCE, SeatConnections
+from harness.extensions.seats._connections import MAX_CONNECTIONS, PATIENCE, SeatConnections, refuse
 from harness.extensions.seats.board import OpenSeat
 
 HOST = "127.0.0.1"
@@ -151,12 +150,3 @@ class SeatListener:
             await refuse(send, 404, "there is no such seat, or its episode is over")
         else:
             await place.application(scope, receive, send)
-
-
-async def refuse(send: Any, status: int, why: str) -> None:
-    """Answer a request with an error."""
-    body = json.dumps({"error": why}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    headers += [(b"www-authenticate", b"Bearer")] if status == 401 else []
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -28,9 +28,9 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from harness.api import Facts
 from harness.api.errors import near
+from harness.extensions.seats._connections import refuse
 from harness.extensions.seats._standard_input import standard_input
 from harness.extensions.seats.board import OpenSeat, SeatTurn, State
-from harness.extensions.seats.listener import refuse
 from harness.extensions.seats.moves import MoveForm
 
 WAIT = "wait_for_turn"
