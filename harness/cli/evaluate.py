@@ -17,7 +17,7 @@ from harness.api.errors import NotPreparedError, Place, SpecError
 from harness.cli import INTERRUPTED
 from harness.cli.output import print_tables
 from harness.cli.progress import Progress
-from harness.config import resolve, spec, yamls
+from harness.config import building, resolve, spec, yamls
 from harness.config.building import Plugins
 from harness.config.plan import Plan
 from harness.config.project import find
@@ -146,7 +146,7 @@ def engine_of(options: argparse.Namespace) -> Engine | None:
     def place(*path: Hashable) -> Place:
         return Place("--model" if path in ((), ("use",)) else "--model_args")
 
-    return resolve.engine({"use": options.model, **arguments}, find(), place)
+    return building.engine({"use": options.model, **arguments}, find(), place)
 
 
 def load(options: argparse.Namespace, proposals: bool = True, plugins: Plugins | None = None) -> spec.Spec:

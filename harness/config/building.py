@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from harness.api import Engine
 from harness.api.errors import Place, SpecError, UserError, ValuePath, raise_all
 from harness.config.project import Project
 from harness.plugins import parameters
@@ -89,3 +90,11 @@ def make(cls: type[Any], arguments: dict[str, Any], place_of: PlaceOf) -> Any:
         from harness.storage.plugin_errors import describe  # what only a failing plugin needs
 
         raise SpecError(f"{cls.__name__} fails: {describe(error)}", place=place_of()) from error
+
+
+def engine(reference: Reference, project: Project, place_of: PlaceOf | None = None) -> Engine:
+    """Build an engine from a name, or from `use:` and its arguments. Raises `SpecError`, `PluginError`."""
+    place_of = place_of or (lambda *_: Place("--model_args"))
+    cls, arguments = parts_of("engines", reference, project, place_of)
+    built: Engine = make(cls, arguments, place_of)
+    return built

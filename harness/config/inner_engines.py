@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from harness.api import CallsModels, Engine, Metric
 from harness.api.errors import SetupError, SpecError, near
+from harness.config.building import engine
 from harness.config.project import Project
-from harness.config.resolve import engine
 from harness.config.spec import Spec
 
 SUFFIX = ".inner"

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from harness import api
 from harness.api import Engine
 from harness.api.errors import KEY, Place, PluginError, SpecError, UserError, near, raise_all
-from harness.config.building import PlaceOf, Plugins, Reference, make, parts_of, policy_name, split
+from harness.config.building import PlaceOf, Plugins, Reference, engine, make, policy_name, split
 from harness.config.keys import SpecKey, keys_of
 from harness.config.plan import Condition, Group, Plan, without_later_metrics
 from harness.config.project import Project
@@ -105,14 +105,6 @@ def with_baseline(spec: Spec, policy: Reference, *at: Hashable) -> Spec:
         own = {path[len(at) :]: place for path, place in spec.places.items() if path[: len(at)] == at}
         places |= {("baseline", *path): place for path, place in own.items()}
     return replace(spec, data={**spec.data, "baseline": policy}, places=places)
-
-
-def engine(reference: Reference, project: Project, place_of: PlaceOf | None = None) -> Engine:
-    """Build an engine from a name, or from `use:` and its arguments. Raises `SpecError`, `PluginError`."""
-    place_of = place_of or (lambda *_: Place("--model_args"))
-    cls, arguments = parts_of("engines", reference, project, place_of)
-    built: Engine = make(cls, arguments, place_of)
-    return built
 
 
 def given_engine(name: str, given: Any, arguments: Any, project: Project, at: PlaceOf | None = None) -> Engine | None:

@@ -12,9 +12,12 @@ from typing import Any
 
 from harness.api import Engine, Metric
 from harness.api.errors import Place, PluginError, SpecError
-from harness.config import resolve
+from harness.config import building, resolve
 from harness.config.plan import ANSWERS, Plan
-from harness.config.spec import parse
+from harness.config.project import Project
+from harness.config.spec import Spec, parse
+from harness.engines.mock import Mock
+from harness.evaluation.run import Run
 from harness.extensions.judges.judge_task import RATING, JudgedMetric, JudgedTask, judge_names
 from harness.runtime.run_json import identity
 
@@ -134,7 +137,7 @@ def _judged_by(plan: Plan, name: str, metric: JudgedMetric, judge: Engine | None
             raise SpecError(f"there is no model {model!r} to judge", place=place("model"), hint=hint)
     if len(panel) == 1:
         place_of: Callable[..., Place] = lambda *path: plan.spec.place("models", panel[0], *path)  # noqa: E731
-        engine = resolve.engine(models[panel[0]], plan.project, place_of)
+        engine = building.engine(models[panel[0]], plan.project, place_of)
     if engine is None and not panel and metric.baseline is None:
         hint = "Name one (model: NAME, under models:), give --judge, or a policy as baseline: to try the spec out."
         raise SpecError(f"metric {name!r} has no judge", place=place(), hint=hint)
@@ -189,3 +192,8 @@ def judge_plan(
 
 def _name(entry: Any) -> str:
     return str(entry if isinstance(entry, str) else entry.get("name", entry["use"]))
+
+
+def plan_of(run: Run, spec: Spec, project: Project) -> Plan:
+    """The plan of a finished run, with a stand-in for its model: nothing of it is asked."""
+    return replace(resolve.plan(spec, project, Mock()), model=str(run.meta["model"]))

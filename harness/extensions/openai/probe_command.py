@@ -21,7 +21,7 @@ from harness.cli import options as opt
 from harness.cli.evaluate import pairs
 from harness.cli.terminal import terminal_width
 from harness.cli.usage import Parser
-from harness.config import resolve
+from harness.config import building
 from harness.config.project import find
 from harness.extensions.openai.card import Card
 from harness.extensions.openai.clients import connect
@@ -77,7 +77,7 @@ async def _ask(server: str, arguments: dict[str, Any]) -> Card:
     if "base_url" in arguments:
         raise SpecError("base_url is SERVER here", hint=f"harness probe {arguments['base_url']}")
     named = arguments.get("model")
-    engine = resolve.engine({"use": "openai", "base_url": server, **arguments, "model": named or "?"}, find())
+    engine = building.engine({"use": "openai", "base_url": server, **arguments, "model": named or "?"}, find())
     if not isinstance(engine, OpenAI):
         raise SpecError(f"the project's engine openai is a {type(engine).__name__}", hint="Rename it.")
     secrets = {os.environ.get(engine.api_key_env, ""), *secrets_of([server, engine.extra_body])}

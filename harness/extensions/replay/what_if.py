@@ -14,7 +14,7 @@ from harness.api import Action, Completion, Engine, Facts, Request, as_text
 from harness.api.errors import DataError, EngineFatalError, Place, near
 from harness.api.printable import clean_name, cut
 from harness.api.run_files import META
-from harness.config import resolve
+from harness.config import building
 from harness.config.project import Project
 from harness.engines.mock import Mock
 from harness.runtime.options import Options
@@ -142,7 +142,7 @@ def _engine(project: Project, player: str | None, model: Mapping[str, Any] | Non
     if player == "model":
         if model is None:
             raise DataError("no model is configured", hint="Start `harness view --what_if` with --model.")
-        return resolve.engine(dict(model), project, lambda *path: Place("--model"))
+        return building.engine(dict(model), project, lambda *path: Place("--model"))
     return None
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from harness.api import Engine, Policy, derive_seed
 from harness.api.errors import Place, SpecError, near
-from harness.config import resolve
+from harness.config import building
 from harness.config.building import Reference, policy_name
 from harness.config.plan import Plan
 from harness.extensions.replay.reference import reference_of, try_policy
@@ -151,7 +151,7 @@ def _opponent(plan: Plan, one: str | Mapping[str, Any], at: Callable[..., Place]
         return opponent_of(plan, name, one["policy"], at("policy") if "policy" in own else at())
     if (model := str(one["model"])) not in models:
         raise SpecError(f"there is no model {model!r} under models:", place=at("model"), hint=near(model, models))
-    built = resolve.engine(models[model], plan.project, functools.partial(plan.spec.place, "models", model))
+    built = building.engine(models[model], plan.project, functools.partial(plan.spec.place, "models", model))
     return Opponent(str(one.get("label") or model), engine=built)
 
 

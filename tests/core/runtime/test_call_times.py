@@ -7,14 +7,14 @@ from typing import Any
 
 from harness import storage
 from harness.api import Completion, Request
-from harness.config import resolve
+from harness.config import building
 from harness.engines.mock import Mock
 from harness.storage import completion_of, fields_of
 from tests.helpers.toy import TOY, results, run
 
 
 def dice(**more: Any) -> Any:
-    return resolve.engine({"use": "dice", **more}, TOY)
+    return building.engine({"use": "dice", **more}, TOY)
 
 
 def calls(folder: Path) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import pytest
 from harness import storage
 from harness.api import Facts, Move
 from harness.api.errors import EngineFatalError, RequestError, SetupError
-from harness.config import resolve
+from harness.config import building, resolve
 from harness.config.plan import Plan
 from harness.config.spec import load
 from harness.engines.mock import Mock
@@ -69,7 +69,7 @@ def played(folder: Path, model: Any, *listeners: RunListener, **options: Any) ->
 
 
 def dice(**more: Any) -> Any:
-    return resolve.engine({"use": "dice", **more}, TOY)
+    return building.engine({"use": "dice", **more}, TOY)
 
 
 def journaled(folder: Path) -> list[tuple[Any, ...]]:

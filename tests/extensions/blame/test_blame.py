@@ -12,7 +12,7 @@ import pytest
 
 import harness
 from harness.api.errors import DataError, SpecError, UserError
-from harness.config import resolve
+from harness.config import building
 from harness.config.project import find
 from harness.config.spec import load
 from harness.engines.mock import Mock
@@ -267,24 +267,24 @@ def test_a_number_that_the_reference_does_not_have_blames_nobody(tmp_path: Path)
 
 
 def test_without_a_model_it_says_what_cannot_be_answered(tmp_path: Path) -> None:
-    dice = resolve.engine({"use": "dice"}, TOY)
+    dice = building.engine({"use": "dice"}, TOY)
     played = run(tmp_path / "run", dice)
     early = blamed(played, {"use": "coin", "bias": 1.0}, project=TOY)
     effects = {effect.deviation.place[1]: effect.value for one in early.verdicts for effect in one.effects}
     assert effects[0] is None and effects[2] is not None, "nobody hears the last round, so nobody is asked again"
     assert early.asked == 0
-    model = resolve.engine({"use": "dice"}, TOY)
+    model = building.engine({"use": "dice"}, TOY)
     asked = blamed(played, {"use": "coin", "bias": 1.0}, model=model, project=TOY)
     assert asked.asked == len(model.asked) > 0  # type: ignore[attr-defined]
     assert all(one.shares for one in asked.verdicts if one.finding == "blamed")
     some = blamed(
-        played, {"use": "coin", "bias": 1.0}, model=resolve.engine({"use": "dice"}, TOY), max_calls=3, project=TOY
+        played, {"use": "coin", "bias": 1.0}, model=building.engine({"use": "dice"}, TOY), max_calls=3, project=TOY
     )
     looked = len(some.verdicts) + some.passed
     none = blamed(
         played,
         {"use": "coin", "bias": 1.0},
-        model=resolve.engine({"use": "dice"}, TOY),
+        model=building.engine({"use": "dice"}, TOY),
         max_calls=0,
         limit=2,
         project=TOY,
@@ -297,7 +297,7 @@ def test_tables_without_rows_are_left_out_and_their_notes_stay(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(TOY.root)
-    run(tmp_path / "run", resolve.engine({"use": "dice"}, TOY))
+    run(tmp_path / "run", building.engine({"use": "dice"}, TOY))
     command = ("blame", str(tmp_path / "run"), "--reference", "{use: coin, bias: 1.0}", "--quiet")
     code, out, _ = invoke(capsys, *command)
     assert code == 0 and out.startswith("By round of the first decisive move") and "By agent" not in out
@@ -378,12 +378,12 @@ def test_a_plan_bounds_the_calls_of_a_model_and_makes_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(TOY.root)
-    played = run(tmp_path / "run", resolve.engine({"use": "dice"}, TOY))
+    played = run(tmp_path / "run", building.engine({"use": "dice"}, TOY))
     by = ("blame", str(tmp_path / "run"), "--reference", "{use: coin, bias: 1.0}", "--quiet", "--plan")
     code, out, err = invoke(capsys, *by, "--format", "json")
     plan = json.loads(out)
     assert (code, err) == (0, "")
-    model = resolve.engine({"use": "dice"}, TOY)
+    model = building.engine({"use": "dice"}, TOY)
     asked = blamed(played, {"use": "coin", "bias": 1.0}, model=model, project=TOY)
     assert asked.asked <= plan["most_calls"] and plan["calls"] <= plan["most_calls"]
     code, out, _ = invoke(capsys, *by)
@@ -424,10 +424,10 @@ def test_where_no_episode_failed_the_file_is_written_too(
 
 
 def test_another_sample_of_the_same_model_takes_the_place_of_moves(tmp_path: Path) -> None:
-    played = run(tmp_path / "run", resolve.engine({"use": "dice"}, TOY))
+    played = run(tmp_path / "run", building.engine({"use": "dice"}, TOY))
     with pytest.raises(SpecError, match="no model is there"):
         blamed(played, "model", project=TOY)
-    models = [resolve.engine({"use": "dice"}, TOY) for _ in range(3)]
+    models = [building.engine({"use": "dice"}, TOY) for _ in range(3)]
     first, again, other = (
         blamed(played, "model", sample=sample, model=model, project=TOY)
         for sample, model in zip((0, 0, 1), models, strict=True)
@@ -449,11 +449,11 @@ def test_of_several_samples_the_means_and_their_spread_are_shown(
 ) -> None:
     monkeypatch.chdir(TOY.root)
     how = ("matrix.agents=[2]", "agents=null")
-    played = run(tmp_path / "run", resolve.engine({"use": "dice"}, TOY), overrides=how, limit=2)
+    played = run(tmp_path / "run", building.engine({"use": "dice"}, TOY), overrides=how, limit=2)
     each = [
-        blamed(played, "model", sample=n, model=resolve.engine({"use": "dice"}, TOY), project=TOY) for n in (3, 4, 5)
+        blamed(played, "model", sample=n, model=building.engine({"use": "dice"}, TOY), project=TOY) for n in (3, 4, 5)
     ]
-    model = resolve.engine({"use": "dice"}, TOY)
+    model = building.engine({"use": "dice"}, TOY)
     found = blamed(played, "model", sample=3, samples=3, model=model, project=TOY)
     assert [one.verdicts for one in found.samples] == [one.verdicts for one in each]
     assert found.asked == len(model.asked) <= sum(one.asked for one in each)  # type: ignore[attr-defined]
@@ -470,7 +470,7 @@ def test_of_several_samples_the_means_and_their_spread_are_shown(
         blamed(played, {"use": "coin", "bias": 1.0}, samples=2, project=TOY)
     with pytest.raises(SpecError, match="differs from sample to sample"):
         planned(played, {"use": "coin", "bias": 1.0}, samples=2, project=TOY)
-    few = blamed(played, "model", samples=50, model=resolve.engine({"use": "dice"}, TOY), max_calls=40, project=TOY)
+    few = blamed(played, "model", samples=50, model=building.engine({"use": "dice"}, TOY), max_calls=40, project=TOY)
     assert 1 <= len(few.samples) < 50
     command = ("blame", str(tmp_path / "run"), "--reference", "model", "--model", "dice", "--samples", "3", "--quiet")
     code, out, _ = invoke(capsys, *command)

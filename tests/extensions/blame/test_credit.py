@@ -9,7 +9,7 @@ import pytest
 
 import harness
 from harness.api.errors import UserError
-from harness.config import resolve
+from harness.config import building
 from harness.config.project import Project, find
 from harness.evaluation.rescore import rescored
 from harness.evaluation.run import Run
@@ -118,12 +118,12 @@ def test_a_group_has_the_credit_of_its_agents(project: Project, tmp_path: Path) 
 
 
 def test_models_are_asked_only_where_the_metric_may(project: Project, tmp_path: Path) -> None:
-    model = resolve.engine({"use": "dice"}, TOY)
+    model = building.engine({"use": "dice"}, TOY)
     none = credited(project, tmp_path / "none", model, {})
     calls = len(model.asked)  # type: ignore[attr-defined]
     assert None in {score.number("credit") for score in none.scores}
     assert ["a model would have to be asked: give it max_calls" in line for line in Crediting.lines(none)] == [True]
-    again = resolve.engine({"use": "dice"}, TOY)
+    again = building.engine({"use": "dice"}, TOY)
     some = credited(project, tmp_path / "some", again, {"max_calls": 10_000})
     assert None not in {score.number("credit") for score in some.scores if score.error is None}
     assert len(again.asked) > calls  # type: ignore[attr-defined]

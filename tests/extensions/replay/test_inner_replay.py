@@ -7,7 +7,7 @@ import pytest
 
 import harness
 from harness.api.errors import SpecError
-from harness.config import resolve
+from harness.config import building
 from harness.engines.mock import Mock
 from harness.extensions.replay import replayed
 from harness.plugins import approvals
@@ -49,7 +49,7 @@ def test_a_turn_with_another_reply_asked_nothing(place: Place, parent: harness.R
 
 def test_an_agent_with_a_model_of_the_run_is_not_asked_again(place: Place, parent: harness.Run) -> None:
     fields = {"use": "agent", "command": place.program(ASKS), "inner": place.parrot}
-    agent = resolve.engine(fields, place.project)
+    agent = building.engine(fields, place.project)
     with pytest.raises(SpecError, match=r"cannot go on with a recorded conversation(.|\n)*--swap"):
         replayed(parent, EPISODE, change={0: "b"}, model=agent, project=place.project)
 

@@ -6,7 +6,7 @@ import pytest
 
 from harness.api import Completion, Engine, Request
 from harness.api.errors import DataError
-from harness.config import resolve
+from harness.config import building
 from harness.engines.mock import Mock
 from harness.evaluation.run import Run
 from harness.extensions.replay import replayed
@@ -45,7 +45,7 @@ def test_a_replay_that_lacked_a_model_goes_on_once_there_is_one(spoken: Run, tmp
     assert [one.numbers for one in done.scores] == [one.numbers for one in fresh.scores]
     assert done.meta["identity"] == fresh.meta["identity"] and done.meta["status"] == "finished"
     with pytest.raises(DataError, match="a run with a different configuration"):
-        again(tmp_path / "own", resolve.engine({"use": "dice"}, TOY))
+        again(tmp_path / "own", building.engine({"use": "dice"}, TOY))
     with pytest.raises(DataError, match="a run with a different configuration"):
         again(tmp_path / "own", None)
 

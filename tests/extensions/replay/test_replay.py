@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import harness
 from harness import storage
 from harness.api.errors import DataError, SpecError, UserError
-from harness.config import resolve
+from harness.config import building
 from harness.engines.mock import Mock
 from harness.evaluation.load_run import load_run
 from harness.evaluation.rescore import rescored
@@ -32,7 +32,7 @@ EPISODE = "agents=3/c1/1"
 
 def dice() -> Any:
     """A model that is at times unreadable, at times fails, and always says the same to the same call."""
-    return resolve.engine({"use": "dice"}, TOY)
+    return building.engine({"use": "dice"}, TOY)
 
 
 def moves(folder: Path) -> list[Any]:

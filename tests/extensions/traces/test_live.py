@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import harness
 from harness.api import Completion, Request
 from harness.api.errors import RequestError, SetupError, SpecError
-from harness.config import resolve
+from harness.config import building, resolve
 from harness.config.spec import load
 from harness.engines.mock import Mock
 from harness.evaluation.stages import execute
@@ -100,7 +100,7 @@ def test_the_sdk_reads_the_same_spans(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_goes_on_with_its_trace(tmp_path: Path) -> None:
-    dice = partial(resolve.engine, project=TOY)
+    dice = partial(building.engine, project=TOY)
     with collecting() as collector:
         with pytest.raises(RunStoppedError):
             played(tmp_path / "r", listener(collector.url), dice({"use": "dice", "fatal_after": 30}), max_concurrency=2)
