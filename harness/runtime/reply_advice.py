@@ -1,4 +1,4 @@
-"""Why the first replies of a model were not read, in words, and what to change in this run's command.
+"""Whether the first replies of a model were read; if not, why, in words, and what to change in this run's command.
 
 It says only what can help with this spec and this engine: more tokens where whole replies would not fit, decoding
 within the form where the form has one and the engine keeps to it, calls of tools where the engine offers them.
@@ -7,16 +7,20 @@ within the form where the form has one and the engine keeps to it, calls of tool
 from __future__ import annotations
 
 import itertools
+import logging
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
-from harness.api import CallsTools, Engine, Turn
+from harness.api import CallsTools, Engine, Replays, Turn
 from harness.api.printable import clean_name, cut
 from harness.config.plan import Condition, Group, Plan
-from harness.runtime.turn_shares import FEW, TurnCounts, UnreadReply
+from harness.runtime.turn_shares import FIRST, TurnCounts, UnreadReply
 
+FEW: Final = 0.8
+"""Below this share of turns parsed, or of replies that are not cut off, a run says so."""
 _MAX_EXAMPLE: Final = 160
 _MAX_WHY: Final = 120
 _MORE: Final = 4
@@ -30,6 +34,44 @@ _LOOPS: Final = 0.4
 _CUT: Final = re.compile(r"it was cut off[^:;]{0,60}: answer more briefly; ")
 _OWN: Final = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 """What is a reply's own in an error: quotations and numbers."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class ShareCheck:
+    """Says once for each model what keeps its replies from being read, and whether the run is to end for it.
+
+    Attributes:
+        plan: what is played.
+        least: the shares that `--stop_unless` asks for, by name.
+        missed: what was asked for and is not there, in words; None while nothing is.
+    """
+
+    plan: Plan
+    least: Mapping[str, float] = field(default_factory=dict)
+    missed: str | None = None
+    _known: dict[str, dict[object, TurnCounts]] = field(default_factory=dict)
+    _said: set[str] = field(default_factory=set)
+
+    def take(self, source: object, model: str, counts: TurnCounts) -> None:
+        """Take what a process knows of a model's first turns. `source`: which process."""
+        engine = self.plan.engines.get(model)
+        if engine is None or engine.asks_people or isinstance(engine, Replays):
+            return
+        self._known.setdefault(model, {})[source] = counts
+        total = TurnCounts()
+        for known in self._known[model].values():
+            total += known
+        if total.asked == 0:
+            return
+        missed = [name for name, least in self.least.items() if total.share(name) < least]
+        if missed and self.missed is None and total.asked >= FIRST:
+            self.missed = "; ".join(_missed(engine.model, total, name, self.least[name]) for name in missed)
+        if model not in self._said and min(total.share("parsed"), total.share("complete")) < FEW:
+            self._said.add(model)
+            goes_on = total.asked >= FIRST and not missed  # fewer are looked at at the end
+            for line in advice(self.plan, model, total, goes_on):
+                _log.warning("%s", line)
 
 
 def advice(plan: Plan, name: str, counts: TurnCounts, goes_on: bool) -> Iterator[str]:
@@ -141,3 +183,10 @@ def _can_hold(engine: Engine, turn: Turn) -> bool:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
+
+
+def _missed(model: str, counts: TurnCounts, name: str, least: float) -> str:
+    whole = counts.answered if name == "complete" else counts.asked
+    what = {"parsed": "turns were parsed", "answered": "turns were answered", "complete": "replies were complete"}[name]
+    found = f"{100 * counts.share(name):.3g} % of the first {whole:,} {what}"
+    return f"{model}: {found}, fewer than {100 * least:g} % (--stop_unless {name}={100 * least:g}%)"

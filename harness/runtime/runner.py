@@ -25,9 +25,10 @@ from harness.config.plan import Job, Plan, episode_id, problem_digest
 from harness.config.resolve import following
 from harness.engines.usage import Budget, Spent, Usage
 from harness.runtime.options import Options
+from harness.runtime.reply_advice import ShareCheck
 from harness.runtime.run_json import write_spec
 from harness.runtime.stopping import StoppingRule
-from harness.runtime.turn_shares import ShareCheck, TurnCounts
+from harness.runtime.turn_shares import TurnCounts
 from harness.tables import EpisodeScore
 
 if TYPE_CHECKING:

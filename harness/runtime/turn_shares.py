@@ -3,31 +3,26 @@
 The turns that began first are counted together once all of them have ended, so that quick replies weigh no more than
 slow ones: the first 20 turns of a model, then the first 40, 80, ….
 
-Next: `harness.runtime.reply_advice`, which puts a share that is too small into words.
+Next: `harness.runtime.reply_advice`, which says where a share is too small, and why.
 """
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from harness.api import Move, Replays
+from harness.api import Move
 from harness.api.errors import SetupError, near
-from harness.config.plan import Plan
 from harness.replies.parse_guard import CUT_OFF
 from harness.storage import UNFINISHED
 
 FIRST: Final = 20
 """How many turns of a model are looked at first."""
-FEW: Final = 0.8
-"""Below this share of turns parsed, or of replies that are not cut off, a run says so."""
 SHARES: Final = ("parsed", "answered", "complete")
 """What `--stop_unless` may ask for, as shares of turns: parsed, answered; and of replies: not cut off."""
 _EXAMPLES, _MAX_CHARS = 20, 2_000
-_log = logging.getLogger(__name__)
 
 
 def read_shares(text: str) -> dict[str, float]:
@@ -170,49 +165,3 @@ def _sum(parts: list[tuple[list[int], TurnCounts]]) -> TurnCounts:
     for _, counts in parts:
         total += counts
     return total
-
-
-@dataclass
-class ShareCheck:
-    """Says once for each model what keeps its replies from being read, and whether the run is to end for it.
-
-    Attributes:
-        plan: what is played.
-        least: the shares that `--stop_unless` asks for, by name.
-        missed: what was asked for and is not there, in words; None while nothing is.
-    """
-
-    plan: Plan
-    least: Mapping[str, float] = field(default_factory=dict)
-    missed: str | None = None
-    _known: dict[str, dict[object, TurnCounts]] = field(default_factory=dict)
-    _said: set[str] = field(default_factory=set)
-
-    def take(self, source: object, model: str, counts: TurnCounts) -> None:
-        """Take what a process knows of a model's first turns. `source`: which process."""
-        engine = self.plan.engines.get(model)
-        if engine is None or engine.asks_people or isinstance(engine, Replays):
-            return
-        self._known.setdefault(model, {})[source] = counts
-        total = TurnCounts()
-        for known in self._known[model].values():
-            total += known
-        if total.asked == 0:
-            return
-        missed = [name for name, least in self.least.items() if total.share(name) < least]
-        if missed and self.missed is None and total.asked >= FIRST:
-            self.missed = "; ".join(_missed(engine.model, total, name, self.least[name]) for name in missed)
-        if model not in self._said and min(total.share("parsed"), total.share("complete")) < FEW:
-            from harness.runtime.reply_advice import advice  # what only such a run needs
-
-            self._said.add(model)
-            goes_on = total.asked >= FIRST and not missed  # fewer are looked at at the end
-            for line in advice(self.plan, model, total, goes_on):
-                _log.warning("%s", line)
-
-
-def _missed(model: str, counts: TurnCounts, name: str, least: float) -> str:
-    whole = counts.answered if name == "complete" else counts.asked
-    what = {"parsed": "turns were parsed", "answered": "turns were answered", "complete": "replies were complete"}[name]
-    found = f"{100 * counts.share(name):.3g} % of the first {whole:,} {what}"
-    return f"{model}: {found}, fewer than {100 * least:g} % (--stop_unless {name}={100 * least:g}%)"

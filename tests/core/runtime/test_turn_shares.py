@@ -59,7 +59,7 @@ class Holds(Engine, CallsTools):
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == "harness.runtime.turn_shares"]
+    return [record.getMessage() for record in caplog.records if record.name == "harness.runtime.reply_advice"]
 
 
 # ------------------------------------------------------------------------------------- counting
