@@ -13,7 +13,8 @@ from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.engines.sampling import normalize
 from harness.extensions.analysis.run_pair import add_sides, two_sides
-from harness.extensions.judges.judge_runs import SAMPLING, plan_of, prefer
+from harness.extensions.judges.judge_plans import plan_of
+from harness.extensions.judges.judge_runs import SAMPLING, prefer
 from harness.extensions.judges.pairs import PairSide
 from harness.runtime.options import Options
 

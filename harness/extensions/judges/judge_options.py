@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Hashable, Mapping
+import contextlib
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from harness.api.errors import Place, SpecError
+from harness.api.errors import Place, SpecError, UserError
 from harness.cli.usage import Parser
 
 if TYPE_CHECKING:
@@ -54,3 +55,14 @@ def engine_of(judge: Engine | str | None, arguments: str | Mapping[str, Any] | N
         return Place("--judge" if path in ((), ("use",)) else "--judge_args")
 
     return resolve.given_engine("judge", judge, arguments, project, place)
+
+
+@contextlib.contextmanager
+def mistakes_at(option: str) -> Iterator[None]:
+    """Place mistakes of a spec without a file at an option."""
+    try:
+        yield
+    except UserError as error:
+        if error.place is not None and error.place.file.startswith("<"):
+            error.place = Place(option)
+        raise

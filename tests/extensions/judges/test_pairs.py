@@ -13,7 +13,8 @@ from harness.api.errors import DataError, RequestError
 from harness.cli import main
 from harness.config.project import find
 from harness.engines.mock import Mock
-from harness.extensions.judges.judge_runs import plan_of, prefer
+from harness.extensions.judges.judge_plans import plan_of
+from harness.extensions.judges.judge_runs import prefer
 from harness.extensions.judges.pairs import PairSide
 from harness.runtime.options import Options
 from harness.runtime.runner import BudgetReachedError
