@@ -6,12 +6,12 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 from harness import storage
-from harness.api import Facts
+from harness.api import Facts, Range
 from harness.api.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.api.version import __version__
 from harness.config.plan import Job
@@ -24,12 +24,27 @@ from ._budget import SharedBudget, Used
 from ._scheduler import Scheduler
 from ._worker import Failure, Worker, WorkerConfig, WorkerUpdate
 
-if TYPE_CHECKING:
-    from .ray import Ray
-
 ENDING_TIMEOUT = 30.0
 """Seconds a worker may take to close its engines and journal before it is killed."""
 _log = logging.getLogger(__name__)
+
+
+@dataclass(kw_only=True)
+class Workers:
+    """How many workers there are to be, what each needs, and how long the driver waits for them."""
+
+    workers: Annotated[int, Range(ge=1)]
+    num_cpus: Annotated[float, Range(ge=0)] = 1
+    num_gpus: Annotated[float, Range(ge=0)] = 0
+    resources: dict[str, Annotated[float, Range(ge=0)]] = field(default_factory=dict)
+    max_restarts: Annotated[int, Range(ge=0)] = 3
+    start_timeout: Annotated[float, Range(gt=0)] = 600
+    ping_timeout: Annotated[float, Range(gt=0)] = 60
+
+    @property
+    def needs(self) -> dict[str, Any]:
+        """What each of them needs, as Ray takes it."""
+        return {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus, "resources": self.resources}
 
 
 class Driver:
@@ -37,10 +52,10 @@ class Driver:
 
     Args:
         work: what is left of the run.
-        settings: how many workers there are to be, what each needs, and how long the driver waits for them.
+        settings: what workers there are to be.
     """
 
-    def __init__(self, work: Work, settings: Ray) -> None:
+    def __init__(self, work: Work, settings: Workers) -> None:
         import ray
 
         self.ray, self.work, self.settings = ray, work, settings

@@ -15,11 +15,11 @@ import signal
 import socket
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from harness.api import Facts, Range
+from harness.api import Facts
 from harness.api.errors import SetupError
 from harness.config.plan import Plan
 from harness.plugins.approvals import NeedsApproval
@@ -29,7 +29,7 @@ from harness.runtime.options import Options
 from harness.runtime.runner import Work
 
 from . import worker_locks
-from ._driver import Driver, worker_class
+from ._driver import Driver, Workers, worker_class
 
 _OBJECTS = 128 << 20
 """Bytes of a local cluster's object store: the cases assigned to a worker are the largest thing in it."""
@@ -38,7 +38,7 @@ _REACHING = 10.0
 
 
 @dataclass(kw_only=True)
-class Ray(Executor, NeedsApproval):
+class Ray(Workers, Executor, NeedsApproval):
     """Workers of a Ray cluster play the episodes.
 
     Args:
@@ -51,14 +51,7 @@ class Ray(Executor, NeedsApproval):
         ping_timeout: seconds after which a worker that answers no ping is replaced.
     """
 
-    workers: Annotated[int, Range(ge=1)]
-    num_cpus: Annotated[float, Range(ge=0)] = 1
-    num_gpus: Annotated[float, Range(ge=0)] = 0
-    resources: dict[str, Annotated[float, Range(ge=0)]] = field(default_factory=dict)
     address: str | None = None
-    max_restarts: Annotated[int, Range(ge=0)] = 3
-    start_timeout: Annotated[float, Range(gt=0)] = 600
-    ping_timeout: Annotated[float, Range(gt=0)] = 60
 
     @classmethod
     def clear(cls, folder: Path) -> None:
@@ -109,11 +102,6 @@ class Ray(Executor, NeedsApproval):
 
     def report(self) -> Facts | None:
         return self._report
-
-    @property
-    def needs(self) -> dict[str, Any]:
-        """What each worker needs."""
-        return {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus, "resources": self.resources}
 
     @contextlib.contextmanager
     def _connected(self, ray: Any) -> Iterator[None]:
