@@ -14,7 +14,7 @@ import numpy
 from scipy.special import stdtr
 
 from harness.extensions.games.tournaments import adaptive, ratings_model
-from harness.extensions.games.tournaments.ratings_model import Setting
+from harness.extensions.games.tournaments.ratings_choices import Setting
 from harness.tables import stats
 
 Generator = numpy.random.Generator

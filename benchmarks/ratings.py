@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 import numpy
 
 from harness.extensions.games.tournaments import ratings_model, ratings_sequential
-from harness.extensions.games.tournaments.ratings_model import Outcome, Setting, Strengths
+from harness.extensions.games.tournaments.ratings_choices import Outcome, Setting
+from harness.extensions.games.tournaments.ratings_model import Strengths
 
 Generator = numpy.random.Generator
 SPREAD = 1.0

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from harness.api import derive_seed
 
-from .ratings_model import Choices, Outcome, Setting
+from .ratings_choices import Choices, Outcome, Setting
 
 SeatedGame = tuple[Outcome, tuple[int, ...]]
 """A game, and the seats of its contestants."""

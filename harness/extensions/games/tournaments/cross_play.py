@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from harness.tables import stats
-from harness.tables.table import Cell, Column, NumberForm
+from harness.tables import TableSpec, stats
+from harness.tables.spec import beside
+from harness.tables.table import Cell, Column, Errors, NumberForm
 
-from .ratings import RatingRows, turn_columns
+from .game_tables import BESIDE, OPPONENT, ContestantRows, Games, GamesEntry, turn_columns
 from .results import RatedGames
-from .table_kinds import OPPONENT, CrossPlayTable
 
 _Numbers = list[tuple[Hashable, float]]
 _GAPS: Final[Mapping[str, tuple[str, NumberForm]]] = {
@@ -23,6 +24,77 @@ _GAPS: Final[Mapping[str, tuple[str, NumberForm]]] = {
     "gap": ("gap", "quantity"),
 }
 """Statistic → its column's title and form."""
+
+
+class CrossPlayEntry(GamesEntry, total=False):
+    """The keys of a table of each contestant against each."""
+
+    value: Annotated[Literal["points", "return"], "points (the row's share of them, the default) or return"]
+
+
+@dataclass(frozen=True, slots=True)
+class CrossPlayTable(Games):
+    """Each contestant against each."""
+
+    name: ClassVar[str] = "cross_play"
+    entry: ClassVar[Any] = CrossPlayEntry
+    column_label: ClassVar[str] = OPPONENT
+
+    value: Literal["points", "return"] = "points"
+
+    @classmethod
+    def complete(cls, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Shares of points are whole percents."""
+        shares = entry.get("value", "points") == "points"
+        return {"digits": 0, "unit": "percent", **entry} if shares else entry
+
+    def problems(self, table: TableSpec) -> list[str]:
+        """It can be drawn, and can show intervals."""
+        own = {key: why for key, why in BESIDE.items() if key not in ("figure", "uncertainty")}
+        mistakes = beside(table, "kind", own)
+        mistakes += ["figure: cross_play is drawn as heat"] * (table.figure not in (None, "heat"))
+        return mistakes + ["uncertainty: cross_play shows interval"] * (table.uncertainty not in (None, "interval"))
+
+    @property
+    def number(self) -> str:
+        return "share of points" if self.value == "points" else "mean return"
+
+    def error(self, table: TableSpec) -> Errors:
+        return table.uncertainty
+
+    def fill(
+        self,
+        parts: Sequence[RatedGames],
+        turns: Sequence[str],
+        first: Mapping[str, int],
+        title: Callable[[str], str],
+        metric: str,
+    ) -> tuple[Sequence[Column], Sequence[ContestantRows]]:
+        """Each contestant's numbers against each."""
+        against = opponents(self, parts, first)
+        return columns(against, title, metric, turns), [matrix(self, part, against, turns) for part in parts]
+
+
+@dataclass(frozen=True, slots=True)
+class SelfPlayTable(Games):
+    """Each contestant with itself and with others."""
+
+    name: ClassVar[str] = "self_play"
+
+    def check_plan(self, table: TableSpec, plan: Any) -> list[tuple[str, str | None]]:
+        """Games of one contestant are what it is about."""
+        return []
+
+    def fill(
+        self,
+        parts: Sequence[RatedGames],
+        turns: Sequence[str],
+        first: Mapping[str, int],
+        title: Callable[[str], str],
+        metric: str,
+    ) -> tuple[Sequence[Column], Sequence[ContestantRows]]:
+        """Each contestant's numbers with itself and with others."""
+        return gap_columns(), [gaps(part) for part in parts]
 
 
 def _pairs(how: CrossPlayTable, part: RatedGames) -> dict[tuple[str, str], _Numbers]:
@@ -62,7 +134,7 @@ def columns(names: Sequence[str], title: Callable[[str], str], metric: str, turn
     return [*(Column({OPPONENT: name}, (title(name),), metric) for name in names), *turn_columns(turns)]
 
 
-def matrix(how: CrossPlayTable, part: RatedGames, opponents: Sequence[str], turns: Sequence[str]) -> RatingRows:
+def matrix(how: CrossPlayTable, part: RatedGames, opponents: Sequence[str], turns: Sequence[str]) -> ContestantRows:
     """For each contestant what it came to against each opponent: its share of points, or its mean return. Then `turns`,
     shares of its turns."""
     found = _pairs(how, part)
@@ -82,7 +154,7 @@ def matrix(how: CrossPlayTable, part: RatedGames, opponents: Sequence[str], turn
         shares = [part.share(name, what) for what in turns]
         cells += [Cell(share, n=part.turns.get(name, {}).get("turns", 0), blank=share is None) for share in shares]
         rows.append((name, cells))
-    return RatingRows(rows, [*_matrix_notes(how, part, found)])
+    return ContestantRows(rows, [*_matrix_notes(how, part, found)])
 
 
 def _matrix_notes(how: CrossPlayTable, part: RatedGames, found: Mapping[tuple[str, str], _Numbers]) -> Iterable[str]:
@@ -122,7 +194,7 @@ def gap_columns() -> list[Column]:
     return [Column({"statistic": name}, (title,), form=form) for name, (title, form) in _GAPS.items()]
 
 
-def gaps(part: RatedGames) -> RatingRows:
+def gaps(part: RatedGames) -> ContestantRows:
     """For each contestant the mean return of games with itself alone, of games with others, and the difference.
 
     The interval is Student's t of the difference of two means with errors clustered by case: what both kinds of games
@@ -151,7 +223,7 @@ def gaps(part: RatedGames) -> RatingRows:
         "Gap: mean return in games that a contestant plays with itself alone, minus that in games with others; in "
         "brackets its 95 % interval (clustered by case)."
     ]
-    return RatingRows(rows, notes + [f"{', '.join(lacking)}: games of one kind are missing."] * bool(lacking))
+    return ContestantRows(rows, notes + [f"{', '.join(lacking)}: games of one kind are missing."] * bool(lacking))
 
 
 def _half(alone: Sequence[tuple[str, float]], mixed: Sequence[tuple[str, float]]) -> float | None:

@@ -5,19 +5,23 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from harness.tables import stats
+from harness.api import Range
+from harness.tables import TableSpec, stats
+from harness.tables.entry import Name
 from harness.tables.table import Cell, Column, NumberForm
 
 from .cycles import alpha_rank, cycle, shares_of_points
-from .ratings_model import ELO, MAX_SIDES, Setting, Strengths, fit, islands
+from .game_tables import ContestantRows, Games, GamesEntry, turn_columns
+from .ratings_choices import Setting
+from .ratings_model import ELO, MAX_SIDES, Strengths, fit, islands
 from .ratings_sequential import Update, played
 from .results import Game, RatedGames
-from .table_kinds import RatingTable
 
+Model = Literal["bradley_terry", "plackett_luce", "elo", "openskill"]
 COLUMNS: Final[Mapping[str, tuple[str, NumberForm]]] = {
     "rating": ("rating", "interval"),
     "rank": ("rank", "rank"),
@@ -37,14 +41,73 @@ _NAMES: Final = {
 _IN_WORDS: Final = 4
 _NO_ERROR: Final = 1e-9
 """Less than this is an error of zero: all observations say the same."""
+_TWO: Final = ("bradley_terry", "elo")
+"""The models of games of two contestants."""
+
+
+class RatingEntry(GamesEntry, total=False):
+    """The keys of a table of ratings."""
+
+    model: Annotated[
+        Model,
+        "how ratings come from games; without it bradley_terry, or plackett_luce where some game has more than two "
+        "contestants",
+    ]
+    anchor: Annotated[
+        float | Name,
+        "a number: the mean of all ratings, 1500 unless it says otherwise; or a contestant: its rating is 0, and "
+        "others are differences from it",
+    ]
+    seats: Annotated[
+        bool,
+        "whether ratings have a term for what a seat is worth, and where deals repeat for the luck of the deal (true)",
+    ]
+    k_factor: Annotated[float, Range(gt=0, le=1_000), "with model: elo, how much a game changes; 16 by default"]
 
 
 @dataclass(frozen=True, slots=True)
-class RatingRows:
-    """The rows of one part, the best first, and what a reader must know about them."""
+class RatingTable(Games):
+    """How strong each contestant is. Without a `model` the games choose it."""
 
-    rows: Sequence[tuple[str, Sequence[Cell]]]
-    notes: Sequence[str]
+    name: ClassVar[str] = "rating"
+    entry: ClassVar[Any] = RatingEntry
+
+    model: Model | None = None
+    anchor: float | str = 1500.0
+    k_factor: float | None = None
+    seats: bool = True
+
+    @property
+    def k(self) -> float:
+        """How much a game changes, for Elo."""
+        return 16.0 if self.k_factor is None else self.k_factor
+
+    def problems(self, table: TableSpec) -> list[str]:
+        """Also a K factor of another model."""
+        mistakes = ["k_factor: it belongs to model: elo"] * (self.k_factor is not None and self.model != "elo")
+        return [*Games.problems(self, table), *mistakes]
+
+    def check_plan(self, table: TableSpec, plan: Any) -> list[tuple[str, str | None]]:
+        """Also an anchor that plays in none of them."""
+        from .game_checks import crowded, unknown_anchor
+
+        problems = [unknown_anchor(self.anchor, table, plan)] if isinstance(self.anchor, str) else []
+        if self.model in _TWO and (found := crowded(table, plan)) is not None:
+            message = f"{self.model} rates games of two contestants; condition {found[0]} has {found[1]}"
+            problems.append((message, "Say `model: plackett_luce` or `openskill`, which take games of several."))
+            return [problem for problem in problems if problem]
+        return [*(problem for problem in problems if problem), *Games.check_plan(self, table, plan)]
+
+    def fill(
+        self,
+        parts: Sequence[RatedGames],
+        turns: Sequence[str],
+        first: Mapping[str, int],
+        title: Callable[[str], str],
+        metric: str,
+    ) -> tuple[Sequence[Column], Sequence[ContestantRows]]:
+        """Contestants by their ratings."""
+        return columns(turns), [rated(self, part, turns) for part in parts]
 
 
 def columns(turns: Sequence[str]) -> list[Column]:
@@ -53,12 +116,7 @@ def columns(turns: Sequence[str]) -> list[Column]:
     return [*own, *turn_columns(turns)]
 
 
-def turn_columns(turns: Sequence[str]) -> list[Column]:
-    """A column for each of `TURNS` that is shown."""
-    return [Column({"statistic": name}, (name,), form="share") for name in turns]
-
-
-def rated(how: RatingTable, part: RatedGames, turns: Sequence[str] = ()) -> RatingRows:
+def rated(how: RatingTable, part: RatedGames, turns: Sequence[str] = ()) -> ContestantRows:
     """Rate the contestants of games by `how.model`.
 
     Bradley–Terry and Elo take games of two contestants, the others of several (Plackett–Luce of up to `MAX_SIDES`).
@@ -82,7 +140,7 @@ def rated(how: RatingTable, part: RatedGames, turns: Sequence[str] = ()) -> Rati
         cells = {"rating": ratings.get(name, Cell()), "rank": ranks.get(name, Cell()), **_counts(name, own)}
         shown = [cells[column] for column in COLUMNS] + [Cell(part.share(name, what)) for what in turns]
         rows.append((name, [_of(cell, len(own), part) for cell in shown]))
-    return RatingRows(rows, [*_notes(how, part, names, used, found)])
+    return ContestantRows(rows, [*_notes(how, part, names, used, found)])
 
 
 def _of(cell: Cell, n: int, part: RatedGames) -> Cell:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final
 
-from .ratings_model import Choices, shares_of
+from .ratings_choices import Choices, shares_of
 
 MIN_DEALS: Final = 5
 """Of fewer deals no spread is estimated."""

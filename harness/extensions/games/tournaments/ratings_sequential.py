@@ -10,7 +10,8 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import Any, Final, Literal
 
-from .ratings_model import ELO, Outcome, Strengths
+from .ratings_choices import Outcome
+from .ratings_model import ELO, Strengths
 
 Update = Literal["elo", "openskill"]
 
