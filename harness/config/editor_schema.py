@@ -16,7 +16,8 @@ from typing import Any, Final
 from harness.api.errors import PluginError, UserError
 from harness.config.additions import ADDS
 from harness.config.keys import SpecKey
-from harness.config.project import ListLine, Project
+from harness.config.listings import ListLine
+from harness.config.project import Project
 from harness.config.schema import SPEC, MetricEntry, key_shape
 from harness.config.spec import ALIASES
 from harness.plugins import parameters

@@ -7,10 +7,9 @@ import importlib.util
 import os
 import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
-from harness.config import project
 from harness.plugins import approvals
 from harness.plugins.needed_approval import NeededApproval
 
@@ -24,14 +23,16 @@ class _Approved(importlib.machinery.SourceFileLoader):
 
 
 class _Elsewhere:
-    """Finds modules of projects that lie elsewhere (`project.ELSEWHERE`)."""
+    """Finds modules of projects that lie elsewhere, whose private names these are."""
 
-    @classmethod
+    def __init__(self, names: Container[str]) -> None:
+        self.names = names
+
     def find_spec(
-        cls, fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+        self, fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """As Python finds it; its source is imported as it was approved, and what has none not at all."""
-        if fullname.partition(".")[0] not in project.ELSEWHERE:
+        if fullname.partition(".")[0] not in self.names:
             return None
         found = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if found is None or found.loader is None or found.origin is None:  # a folder
@@ -46,14 +47,14 @@ class _Elsewhere:
         )
 
 
-def admit(root: Path) -> None:
-    """Let plugins of a project elsewhere be imported as they are approved.
+def admit(root: Path, names: Container[str]) -> None:
+    """Let plugins of a project elsewhere be imported as they are approved; `names`: those of all such projects.
 
     Raises `NotApprovedError`, which names all of them that are not approved.
     """
     approvals.require(plugins_of(root))
-    if _Elsewhere not in sys.meta_path:
-        sys.meta_path.insert(0, _Elsewhere)
+    if not any(isinstance(finder, _Elsewhere) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Elsewhere(names))
 
 
 def plugins_of(root: Path) -> Iterator[NeededApproval]:

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.api.errors import UserError
 from harness.config import yamls
-from harness.config.project import PATTERNS, PROMPT_SET, ListLine, about
+from harness.config.prompts import PROMPT_SET, about
 
 
-def listed(kind: str, files: Mapping[str, Path]) -> list[ListLine]:
+@dataclass(frozen=True)
+class ListLine:
+    """A line of `harness list`. `problem` is set for a file that is broken; it is shown, never skipped."""
+
+    name: str
+    file: Path
+    description: str = ""
+    problem: str | None = None
+
+
+def listed(files: Mapping[str, Path]) -> list[ListLine]:
     """A line for each of these files, in order of their names."""
-    describe = _of_yaml if kind in PATTERNS else _of_plugin
-    return [describe(name, file) for name, file in sorted(files.items())]
+    return [(_of_yaml if file.suffix == ".yaml" else _of_plugin)(name, file) for name, file in sorted(files.items())]
 
 
 def _of_yaml(name: str, file: Path) -> ListLine:

@@ -6,13 +6,12 @@ Loaded for messages alone.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
-from harness.api.errors import Place, PluginError, SpecError, near
-from harness.config.project import PROMPT_SET, Project, builtin, is_file
-from harness.config.prompts import SUFFIX
+from harness.api.errors import Place, PluginError, SpecError
+from harness.config.prompts import PROMPT_SET, SUFFIX
 from harness.plugins.approvals import BUILTIN, MARKER
 from harness.plugins.habits import of_engine
 from harness.plugins.manifests import offers
@@ -28,30 +27,27 @@ def new_name(name: str) -> str | None:
     return None if new is None else f"It is called {new} now."
 
 
-def no_plugin(project: Project, kind: str, name: str, place: Place | None) -> PluginError:
-    """The error for a plugin that is not there."""
+def no_plugin(kind: str, name: str, near: str, place: Place | None) -> PluginError:
+    """The error for a plugin that is not there; `near`: what there is in its place."""
     habit = of_engine(name) if kind == "engines" else None
-    names = [listed.name for listed in project.listing(kind)]
-    hint = bringer(name, kind) or " ".join(filter(None, (habit, _near(project, name, names, kind))))
+    hint = bringer(name, kind) or " ".join(filter(None, (habit, near)))
     return PluginError(f"there is no {offers('kinds')[kind].value['singular']} {name!r}", place=place, hint=hint)
 
 
-def no_prompt_set(project: Project, name: str, place: Place | None) -> PluginError:
-    """The error for a prompt set that is not there."""
-    hint = new_name(name) or _near(project, name, project.files("prompts"), "prompts")
-    if builtin().file("prompts", name) is None:
-        hint = _templates_at(project, name, place) or hint
+def no_prompt_set(name: str, near: str, homes: Sequence[Path], place: Place | None) -> PluginError:
+    """The error for a prompt set that is not there. `homes`: the folders of sets in which it would be looked for; none
+    where the built-in project has it."""
+    hint = (_templates_at(homes, name, place) if homes else None) or new_name(name) or near
     return PluginError(f"there is no prompt set {name!r}", place=place, hint=hint)
 
 
-def no_spec(project: Project, name: str, short: str, place: Place | None) -> SpecError:
-    """The error for a spec that is not there. `short`: the name without folder and suffix, for near matches."""
-    hint = _near(project, short, project.files("specs"), "specs")
+def no_spec(name: str, near: str, place: Place | None) -> SpecError:
+    """The error for a spec that is not there; `near`: what there is in its place."""
     if name.endswith((".yaml", ".yml")) or "/" in name:
         is_folder = not name.endswith((".yaml", ".yml")) and Path(name).is_dir()
         message = f"{name} is a folder, not a spec" if is_folder else f"file not found: {name}"
-        return SpecError(f"{message}, and there is no spec of that name", place=place, hint=hint)
-    return SpecError(f"there is no spec {name!r}", place=place, hint=hint)
+        return SpecError(f"{message}, and there is no spec of that name", place=place, hint=near)
+    return SpecError(f"there is no spec {name!r}", place=place, hint=near)
 
 
 def raise_import_error(what: str, error: BaseException, file: Path, place: Place | None) -> NoReturn:
@@ -65,18 +61,8 @@ def raise_import_error(what: str, error: BaseException, file: Path, place: Place
     ) from error
 
 
-def _near(project: Project, name: str, names: Iterable[str], kind: str) -> str:
-    """What to do about a name that is not there; where only the built-in project has it: how to take it over."""
-    own = builtin()
-    if any(one.root == own.root for one in project.lineage()) or own.file(kind, name) is None:
-        return near(name, names)
-    how = f"add {BUILTIN} to parents: in {project.root / MARKER}, as in parents: [{BUILTIN}]."
-    return f"The built-in project has it, and this one does not build on that: {how}"
-
-
-def _templates_at(project: Project, name: str, place: Place | None) -> str | None:
+def _templates_at(own: Sequence[Path], name: str, place: Place | None) -> str | None:
     """What makes a prompt set of a folder of that name; None if there is no such folder with templates."""
-    own = [one.root / "prompts" for one in project.lineage()]
     near_spec = Path(place.file).parent if place is not None else Path()
     for home in (*own, near_spec / "prompts", near_spec.parent / "prompts"):
         folder = home / name
@@ -84,7 +70,7 @@ def _templates_at(project: Project, name: str, place: Place | None) -> str | Non
             if home in own:
                 return f"{folder} has no {PROMPT_SET}. Write one, such as base: network/standard."
             why = f"{home} counts in a project only: put a {MARKER} beside it, with parents: [{BUILTIN}]"
-            return f"{why}." if is_file(folder / PROMPT_SET) else f"{why}, and a {PROMPT_SET} into {folder}."
+            return f"{why}." if (folder / PROMPT_SET).is_file() else f"{why}, and a {PROMPT_SET} into {folder}."
     return None
 
 

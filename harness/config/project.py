@@ -18,20 +18,22 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from harness.api import Engine
 from harness.api.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
 from harness.api.plugin import MOUNT
 from harness.config import yamls
-from harness.config.prompts import SUFFIX, PromptSet
+from harness.config.prompts import PROMPT_SET, PromptSet, about
 from harness.plugins import approvals, parameters
 from harness.plugins.approvals import BUILTIN, DIGEST, MARKER
 from harness.plugins.extension import Offer
 from harness.plugins.manifests import offers
 
-PROMPT_SET = "prompts.yaml"
-ELSEWHERE = set[str]()
+if TYPE_CHECKING:
+    from harness.config.listings import ListLine
+
+_ELSEWHERE = set[str]()
 """The private names of projects elsewhere, whose plugins are imported as they were approved."""
 PATTERNS = {"specs": "*.yaml", "prompts": PROMPT_SET}
 
@@ -43,27 +45,6 @@ class ProjectEntry(TypedDict, total=False):
     description: str
     author: str
     parents: list[str]
-
-
-class PromptSetEntry(TypedDict, total=False):
-    """What a `prompts.yaml` may say."""
-
-    description: str | None
-    base: str | None
-    chat: Annotated[bool, "false: a plain text that the model continues, with no chat template"]
-    history: Annotated[str | None, "a fact, a list of {role, content}, that opens a conversation in place of system.j2"]
-    prefill: Annotated[str | None, "a fact, a text, with which every reply begins"]
-    verbatim: Annotated[bool, "true: a reply counts as the model wrote it, with special tokens and reasoning"]
-
-
-@dataclass(frozen=True)
-class ListLine:
-    """A line of `harness list`. `problem` is set for a file that is broken; it is shown, never skipped."""
-
-    name: str
-    file: Path
-    description: str = ""
-    problem: str | None = None
 
 
 @dataclass(frozen=True)
@@ -107,7 +88,7 @@ class Project:
         if not _names_one(kind, name.split("/")):
             return None
         below = f"{name}/{PROMPT_SET}" if kind == "prompts" else f"{name}{'.yaml' if kind == 'specs' else '.py'}"
-        own = next((file for home in self._homes(kind) if is_file(file := home / below)), None)
+        own = next((file for home in self._homes(kind) if _is_file(file := home / below)), None)
         return own or (offer.source if (offer := _offered(kind).get(name)) is not None else None)
 
     def _homes(self, kind: str) -> list[Path]:
@@ -120,7 +101,7 @@ class Project:
         """Every plugin of a kind, spec or prompt set with its one-line description; nothing is imported."""
         from harness.config.listings import listed
 
-        return listed(kind, self.files(kind))
+        return listed(self.files(kind))
 
     def load(self, kind: str, name: str, place: Place | None = None) -> type[Any]:
         """Import the plugin class. Raises `PluginError` with near matches, or with the failing line."""
@@ -133,7 +114,8 @@ class Project:
         if file is None:
             from harness.config.missing_names import no_plugin
 
-            raise no_plugin(self, kind, name, place)
+            names = [listed.name for listed in self.listing(kind)]
+            raise no_plugin(kind, name, self._near(kind, name, names), place)
         before = len(sys.modules)
         try:
             module_name = self._module(kind, file)
@@ -182,7 +164,9 @@ class Project:
             if file is None:
                 from harness.config.missing_names import no_prompt_set
 
-                raise no_prompt_set(self, current, place)
+                known = builtin().file("prompts", current) is not None
+                homes = [] if known else [project.root / "prompts" for project in self.lineage()]
+                raise no_prompt_set(current, self._near("prompts", current, self.files("prompts")), homes, place)
             folder = file.parent
             if folder in chain:
                 raise PluginError(f"prompt set {name!r} is its own base", place=place)
@@ -200,7 +184,7 @@ class Project:
         """
         beside = [Path(place.file).parent / name] if place else []
         for path in (*beside, Path(name)):
-            if is_file(path):
+            if _is_file(path):
                 return path
         # `specs/agentsnet.yaml` also works where the built-in project is not the working directory.
         short = name.removeprefix("specs/").removesuffix(".yaml")
@@ -208,7 +192,15 @@ class Project:
             return file
         from harness.config.missing_names import no_spec
 
-        raise no_spec(self, name, short, place)
+        raise no_spec(name, self._near("specs", short, self.files("specs")), place)
+
+    def _near(self, kind: str, name: str, names: Iterable[str]) -> str:
+        """What to do about a name that is not there; where only the built-in project has it: how to take it over."""
+        own = builtin()
+        if any(one.root == own.root for one in self.lineage()) or own.file(kind, name) is None:
+            return near(name, names)
+        how = f"add {BUILTIN} to parents: in {self.root / MARKER}, as in parents: [{BUILTIN}]."
+        return f"The built-in project has it, and this one does not build on that: {how}"
 
     def published(self) -> list[Path]:
         """Folders of published figures: `results/published` of the project and its parents."""
@@ -287,7 +279,7 @@ def _names_one(kind: str, parts: Sequence[str]) -> bool:
     return not any(part in ("", ".", "..") for part in parts)
 
 
-def is_file(path: Path) -> bool:
+def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except (OSError, ValueError):  # a name of 5,000 letters, or with a NUL
@@ -304,8 +296,8 @@ def mount(root: Path, elsewhere: bool = False) -> str:
     if elsewhere:
         from harness.config.foreign_plugins import admit
 
-        admit(root)
-    (ELSEWHERE.add if elsewhere else ELSEWHERE.discard)(name)
+        admit(root, _ELSEWHERE)
+    (_ELSEWHERE.add if elsewhere else _ELSEWHERE.discard)(name)
     if name not in sys.modules:
         module = types.ModuleType(name, f"The harness project at {root}.")
         module.__path__ = [str(root)]
@@ -363,15 +355,6 @@ def _tagged(module: types.ModuleType, kind: Offer, name: str, file: Path) -> typ
     if abstract := getattr(cls, "__abstractmethods__", None):
         raise refusal(f"class {cls.__name__} does not define {', '.join(sorted(abstract))}")
     return cls
-
-
-def about(file: Path) -> yamls.Document:
-    """What a `prompts.yaml` says. Raises `SpecError`."""
-    document = yamls.read(file)
-    for path, what in parameters.problems(document.data, PromptSetEntry):
-        hint = f"It holds {', '.join(PromptSetEntry.__annotations__)}; templates end in {SUFFIX}."
-        raise SpecError(f"not a prompt set's description: {what}", place=document.place(*path), hint=hint)
-    return document
 
 
 def _parameters_of(cls: type[Any]) -> list[str]:

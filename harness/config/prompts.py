@@ -10,18 +10,40 @@ import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import jinja2
 
 from harness.api import Facts
-from harness.api.errors import Place, PromptError, near
+from harness.api.errors import Place, PromptError, SpecError, near
+from harness.config import yamls
 from harness.config.prompt_templates import QuickEnvironment
-from harness.plugins import approvals
+from harness.plugins import approvals, parameters
 from harness.plugins.lookup import find_offer
 from harness.plugins.manifests import offers
 
 SUFFIX = ".j2"
+PROMPT_SET = "prompts.yaml"
+
+
+class PromptSetEntry(TypedDict, total=False):
+    """What a `prompts.yaml` may say."""
+
+    description: str | None
+    base: str | None
+    chat: Annotated[bool, "false: a plain text that the model continues, with no chat template"]
+    history: Annotated[str | None, "a fact, a list of {role, content}, that opens a conversation in place of system.j2"]
+    prefill: Annotated[str | None, "a fact, a text, with which every reply begins"]
+    verbatim: Annotated[bool, "true: a reply counts as the model wrote it, with special tokens and reasoning"]
+
+
+def about(file: Path) -> yamls.Document:
+    """What a `prompts.yaml` says. Raises `SpecError`."""
+    document = yamls.read(file)
+    for path, what in parameters.problems(document.data, PromptSetEntry):
+        hint = f"It holds {', '.join(PromptSetEntry.__annotations__)}; templates end in {SUFFIX}."
+        raise SpecError(f"not a prompt set's description: {what}", place=document.place(*path), hint=hint)
+    return document
 
 
 def _is_message(value: object) -> bool:

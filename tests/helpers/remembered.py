@@ -14,7 +14,7 @@ import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from harness.config import listings, yamls
-from harness.config.project import ListLine
+from harness.config.listings import ListLine
 from harness.plugins import parameters
 from harness.runtime import sources
 
