@@ -6,8 +6,8 @@ from __future__ import annotations
 import json
 import math
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -198,20 +198,6 @@ def sums(action: Action) -> list[float]:
     """The log-likelihoods of an action; [] if it is not a list of log-likelihoods."""
     is_list = isinstance(action, Sequence) and not isinstance(action, str) and all(map(_is_pair, action))
     return [float(number) for number, _ in action] if is_list else []
-
-
-def mock_scores(
-    score: Callable[[LikelihoodRequest], Sequence[Sequence[float | bool]]],
-    reply: Callable[[Request], Any] = lambda request: "",
-) -> Callable[[Request], Any]:
-    """A function for the engine `mock`: `score` gives the numbers of texts, `reply` answers all other requests."""
-
-    def answer(request: Request) -> Any:
-        if not isinstance(request, LikelihoodRequest):
-            return reply(request)
-        return replace(request.mock_answer(""), likelihoods=score(request))
-
-    return answer
 
 
 def _mock_score(context: str, text: str) -> list[float | bool]:

@@ -155,7 +155,6 @@ def answer_of(
     read: Read[T],
     *,
     marker: str | None = None,
-    names: tuple[str, ...] = ANSWER,
     also: Sequence[tuple[re.Pattern[str], tuple[str, ...]]] = (),
 ) -> T | None:
     """The answer that a reply states by the rules above; None if it states none.
@@ -164,11 +163,10 @@ def answer_of(
         text: the reply, without its thinking.
         read: what the form makes of a line.
         marker: the label that the prompt asks for.
-        names: names of fields that hold the answer.
         also: further labels, each with the words with which it begins.
     """
     text = plain(text)
-    return answer_at(text, places_of(text, read, marker, names, also), read)
+    return answer_at(text, places_of(text, read, marker, ANSWER, also), read)
 
 
 def answer_at(text: str, places: Sequence[AnswerPlace[T]], read: Read[T]) -> T | None:

@@ -64,10 +64,10 @@ def declines(text: str) -> bool:
 
 
 def last_labels(
-    text: str, label: re.Pattern[str] = LABEL, words: Sequence[str] = LABEL_WORDS, begin: int = 0
+    text: str, label: re.Pattern[str] = LABEL, words: Sequence[str] = LABEL_WORDS
 ) -> Iterator[re.Match[str]]:
-    """The last `MAX_LABELS` labels from `begin` on, the last one first; each label begins with one of `words`."""
-    return reversed(deque(beginning_with(words, label, text, begin), MAX_LABELS))
+    """The last `MAX_LABELS` labels, the last one first; each label begins with one of `words`."""
+    return reversed(deque(beginning_with(words, label, text), MAX_LABELS))
 
 
 def labelled(text: str) -> Iterator[str]:

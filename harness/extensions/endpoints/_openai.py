@@ -125,7 +125,7 @@ def plain_arguments(text: str) -> str:
         return "{}"
 
 
-def content_of(content: Any, where: str, kinds: frozenset[str] = TEXT_PARTS) -> str:
+def content_of(content: Any, where: str) -> str:
     """A message's content: a text, or parts of text, which become lines.
 
     Raises:
@@ -140,7 +140,7 @@ def content_of(content: Any, where: str, kinds: frozenset[str] = TEXT_PARTS) -> 
     texts = []
     for number, part in enumerate(content):
         kind = part.get("type") if isinstance(part, dict) else None
-        if not isinstance(kind, str) or kind not in kinds:
+        if not isinstance(kind, str) or kind not in TEXT_PARTS:
             place = f"{where}[{number}]"
             raise bad(f"{place}: only text is supported, not {shown(kind or part)}", place, "unsupported_content")
         _PART.look(part, f"{where}[{number}].")

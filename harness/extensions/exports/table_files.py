@@ -155,7 +155,7 @@ def tables_of(run: Run) -> tuple[str, ...]:
     return (*TABLES, INNER) if run.tidy.has_inner_calls else TABLES
 
 
-def write_tables(run: Run, form: str, folder: Path, names: tuple[str, str] = TABLES) -> tuple[int, int]:
+def write_tables(run: Run, form: str, folder: Path) -> tuple[int, int]:
     """Write a file of episodes, a file of turns, and one of inner calls if there may be any, in one pass over the
     journal.
 
@@ -163,7 +163,6 @@ def write_tables(run: Run, form: str, folder: Path, names: tuple[str, str] = TAB
         run: a finished run.
         form: a key of `WRITERS`.
         folder: exists.
-        names: of the first two files, without the suffix.
 
     Returns:
         how many episodes and turns there are.
@@ -178,8 +177,8 @@ def write_tables(run: Run, form: str, folder: Path, names: tuple[str, str] = TAB
     counts = [0, 0]
     with (
         contextlib.ExitStack() as done,
-        _writing(kind, folder / f"{names[0]}.{kind.suffix}", tidy.episode_columns) as episodes,
-        _writing(kind, folder / f"{names[1]}.{kind.suffix}", tidy.turn_columns) as turns,
+        _writing(kind, folder / f"{TABLES[0]}.{kind.suffix}", tidy.episode_columns) as episodes,
+        _writing(kind, folder / f"{TABLES[1]}.{kind.suffix}", tidy.turn_columns) as turns,
     ):
         inner = None
         if tidy.has_inner_calls:

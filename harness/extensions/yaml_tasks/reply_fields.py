@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Literal, TypedDict
 
@@ -41,7 +40,6 @@ class ReplyFields:
     Args:
         entries: `reply:` of the task.
         act: the name of what the task asks for anyway: "answer" or "action".
-        taken: further names that fields cannot have, with what they mean.
 
     Attributes:
         values: the fields, in order.
@@ -52,10 +50,10 @@ class ReplyFields:
         PluginError: for a name that is none, and a field with no or several kinds, or without values.
     """
 
-    def __init__(self, entries: ReplyEntry, act: str, taken: Mapping[str, str] | None = None) -> None:
+    def __init__(self, entries: ReplyEntry, act: str) -> None:
         if len(entries) > MAX_FIELDS:
             raise PluginError(f"reply has {len(entries)} fields; at most {MAX_FIELDS} are read", at=("reply",))
-        self.values = tuple(field_of(name, entry, act, taken or {}) for name, entry in entries.items() if name != act)
+        self.values = tuple(field_of(name, entry, act) for name, entry in entries.items() if name != act)
         names = [*entries]
         self.place = names.index(act) if act in entries else len(names)
         if entries.get(act) is not None and not (act == "action" and entries[act] == {"one_of": MOVES}):
@@ -105,16 +103,14 @@ class ReplyFields:
         return first, last
 
 
-def field_of(
-    name: str, entry: FieldEntry | Literal["text"] | None, act: str, taken: Mapping[str, str]
-) -> ActionParameter:
+def field_of(name: str, entry: FieldEntry | Literal["text"] | None, act: str) -> ActionParameter:
     """The field of that name. Raises `PluginError`."""
     at = ("reply", name)
     if not name.isidentifier() or not name.isascii() or name.lower() != name:
         hint = "It takes small letters, digits and _, such as first_choice."
         raise PluginError(f"{name!r:.80} cannot name a field", at=(*at, KEY), hint=hint)
-    if name in taken or name in _TAKEN or name in ("answer", "action"):
-        meaning = taken.get(name) or (f"this task asks for `{act}:`" if name in ("answer", "action") else "it is taken")
+    if name in _TAKEN or name in ("answer", "action"):
+        meaning = f"this task asks for `{act}:`" if name in ("answer", "action") else "it is taken"
         raise PluginError(f"{name!r} cannot name a field: {meaning}", at=(*at, KEY), hint="Choose another name.")
     if entry == "text":
         entry = {"text": 200}

@@ -13,13 +13,14 @@ import harness
 from harness.api import Completion, Engine, Move, Outcome, Request, Turn
 from harness.api.errors import RequestError, SpecError
 from harness.cli import main
-from harness.engines.likelihoods import LikelihoodRequest, mock_scores
+from harness.engines.likelihoods import LikelihoodRequest
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.extensions.panels.calibrated_protocol import CalibrationEpisode
 from harness.runtime.runner import RunStoppedError
 from tests.benchmarks.darkforest.darkforest_kit import BUILTIN, A, B, C, DarkForest, moved, question
 from tests.extensions.datasets.documents_kit import jsonl
+from tests.helpers.mock_scores import mock_scores
 
 TASK, CASE = question()
 SAID = {A: "The answer is (B)", B: "The answer is (B)", C: "The answer is (C)"}

@@ -15,7 +15,7 @@ from harness.checks.consistency import check_plan
 from harness.config import resolve
 from harness.config.project import builtin
 from harness.config.spec import parse
-from harness.engines.likelihoods import Continuation, LikelihoodRequest, Likelihoods, likelihoods_of, mock_scores
+from harness.engines.likelihoods import Continuation, LikelihoodRequest, Likelihoods, likelihoods_of
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.extensions.replay.what_if import _some_legal_reply
@@ -26,6 +26,7 @@ from harness.replies import WrappedReply
 from harness.runtime.players import ModelPlayer
 from harness.runtime.policy_players import PolicyPlayer
 from harness.runtime.runner import RunStoppedError
+from tests.helpers.mock_scores import mock_scores
 from tests.helpers.toy import TOY, results
 
 TEXTS = (Continuation(" a"), Continuation(" b"))

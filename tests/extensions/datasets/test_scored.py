@@ -13,10 +13,11 @@ from harness.api import Outcome, Turn
 from harness.api.errors import DataError, PluginError, UserError
 from harness.checks.estimate import estimate
 from harness.cli import main
-from harness.engines.likelihoods import LikelihoodRequest, Likelihoods, likelihoods_of, mock_scores
+from harness.engines.likelihoods import LikelihoodRequest, Likelihoods, likelihoods_of
 from harness.engines.mock import Mock
 from harness.extensions.panels.questions import GRADES
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, graded, jsonl, plan_of, task_of
+from tests.helpers.mock_scores import mock_scores
 
 ROWS: list[dict[str, Any]] = [
     {"q": "Which is a fruit?", "options": ["a stone", "fig"], "gold": 1, "category": "food"},

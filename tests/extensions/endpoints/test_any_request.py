@@ -19,7 +19,6 @@ from harness.extensions.endpoints.responses import ResponsesApi
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"place": {"type": "string"}}}
 FUNCTION = {"name": "look", "description": "Look.", "parameters": SCHEMA, "strict": True}
-FLAT = {"type": "function", **FUNCTION}
 RESULT = {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "x"}], "is_error": True}
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 SAMPLING = {"temperature": 0.5, "top_p": 0.9}

@@ -16,8 +16,9 @@ from harness.api import Request, derive_seed
 from harness.config.project import builtin
 from harness.config.proposals import complete
 from harness.config.spec import Spec, parse
-from harness.engines.likelihoods import LikelihoodRequest, mock_scores
+from harness.engines.likelihoods import LikelihoodRequest
 from harness.engines.mock import Mock
+from tests.helpers.mock_scores import mock_scores
 
 DATA = Path(__file__).parents[2] / "data" / "lm_eval"
 WORDS = ("a", "e", "Answer: i", "no idea", "o u", "", "sunrise", "E or e", "a\n\nb")

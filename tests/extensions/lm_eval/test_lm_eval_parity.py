@@ -18,9 +18,10 @@ import pytest
 
 import harness
 from harness.api import Request
-from harness.engines.likelihoods import LikelihoodRequest, mock_scores
+from harness.engines.likelihoods import LikelihoodRequest
 from harness.engines.mock import Mock
 from harness.extensions.exports import export
+from tests.helpers.mock_scores import mock_scores
 
 TASKS = Path(__file__).parents[2] / "data" / "lm_eval"
 KINDS = (

@@ -20,13 +20,13 @@ from harness.api.errors import DataError, PluginError, RequestError, UserError
 from harness.config.project import builtin
 from harness.config.proposals import complete
 from harness.config.spec import parse
-from harness.engines.likelihoods import mock_scores
 from harness.engines.mock import Mock
 from harness.evaluation.load_run import load_run
 from harness.evaluation.rescore import rescored
 from harness.evaluation.run import Run
 from harness.extensions.yaml_tasks.conformance import check_metric, check_protocol, check_task
 from tests.extensions.lm_eval.package_kit import DATA, own_task
+from tests.helpers.mock_scores import mock_scores
 
 TASK = builtin().load("tasks", "lm_eval")
 SINGLE, VOTE = (builtin().load("protocols", name) for name in ("single", "vote"))

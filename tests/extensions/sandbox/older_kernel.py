@@ -26,7 +26,6 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
 LANDLOCK = (444, 445, 446)
 SECCOMP = (317, 277)  # x86_64, aarch64; on neither is the other's number one that Python needs
-NAMESPACES = (272, 97)  # unshare
 
 
 def on_older_kernel(

@@ -14,7 +14,6 @@ import harness
 from harness.api import Completion
 from harness.api.errors import DataError
 from harness.api.run_files import TABLES
-from harness.engines.likelihoods import mock_scores
 from harness.engines.mock import Mock
 from harness.extensions.viewer import saved_tables
 from harness.extensions.viewer._reader_process import Reader
@@ -25,6 +24,7 @@ from harness.storage import write_atomically
 from harness.storage.locks import Lock
 from harness.transcripts.reader import Transcripts
 from tests.helpers.journals import as_killed, edited
+from tests.helpers.mock_scores import mock_scores
 from tests.helpers.toy import TOY, run
 from tests.helpers.viewing import get, serving
 
