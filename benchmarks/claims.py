@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 from harness.api import Completion, Engine, Request, Thread  # noqa: E402
 from harness.engines.gate import Gate  # noqa: E402
 from harness.engines.reply_likelihoods import ReplyLikelihoodRequest  # noqa: E402
-from harness.extensions.submissions.likelihood_test import (  # noqa: E402
+from harness.extensions.submissions.authenticity import (  # noqa: E402
     GRID,
     POWERS,
     Fresh,

@@ -27,7 +27,7 @@ def of_option(name: str) -> str | None:
 def of_engine(name: str) -> str | None:
     """What stands in place of such a model; None for others."""
     words = _words("engines")
-    prefix = re.match(r"\w+[:/]", name)  # "openai:gpt-5", "openai/gpt-5"
+    prefix = re.match(r"\w+[:/]", name)  # as other tools write an engine and its model
     return _sentence(words.get(name) or (words.get(prefix[0]) or words.get(prefix[0][:-1]) if prefix else None))
 
 

@@ -72,7 +72,9 @@ def chosen(played: PlayedRun) -> list[Sample]:
 
 def _word(x: float, headline: HeadlineSpec) -> str:
     good = x if headline.better == "higher" else 1 - x
-    return {1: "solved", 0: "unsolved"}.get(good, "partly solved" if 0 < good < 1 else "unscored")
+    if good in (0, 1):
+        return "solved" if good else "unsolved"
+    return "partly solved" if 0 < good < 1 else "unscored"
 
 
 def _words(run: Run) -> Mapping[str, str]:

@@ -214,9 +214,9 @@ def row_of(values: Sequence[Any]) -> dict[str, Any]:
     row["finished"], row["limited"] = bool(row["finished"]), bool(row["limited"])
     row["cost_is_whole"] = None if row["cost"] is None else bool(row["cost_is_whole"])
     value, is_over = row.pop("value"), row["finished"] and row["error"] is None
-    scored = {1: "solved", 0: "unsolved"}.get(
-        value, "partly solved" if value is not None and 0 < value < 1 else "unscored"
-    )
+    scored = "unscored"
+    if value is not None and 0 <= value <= 1:
+        scored = "solved" if value == 1 else "partly solved" if value else "unsolved"
     row["outcome"] = scored if is_over else "failed" if row["error"] is not None else "unfinished"
     del row["n"], row["position"]
     return row
