@@ -103,8 +103,10 @@ class Request:
     @property
     def key(self) -> list[Any]:
         """What decides the answer besides the conversation and the tools, as JSON: of a subclass its own fields."""
-        own = [type(self).__qualname__, *(getattr(self, one.name) for one in fields(self)[len(fields(Request)) :])]
-        return [self.sampling, self.constraint, self.seed, *(own if type(self) is not Request else ())]
+        key: list[Any] = [self.sampling, self.constraint, self.seed]
+        if type(self) is not Request:
+            key += [type(self).__qualname__, *(getattr(self, one.name) for one in fields(self)[len(fields(Request)) :])]
+        return key
 
     @property
     def log_fields(self) -> dict[str, Any]:

@@ -75,6 +75,8 @@ class QuickEnvironment(ImmutableSandboxedEnvironment):
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """`obj.attribute`. For an entry of a dict, which most are, Jinja raises an error and catches it."""
+        if type(obj) is dict and attribute in ("get", "items", "keys", "values"):  # they change nothing: no check
+            return getattr(obj, attribute)
         if type(obj) is not dict or hasattr(dict, attribute):
             return super().getattr(obj, attribute)
         return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)

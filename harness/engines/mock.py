@@ -40,7 +40,7 @@ class Mock(Engine, CallsTools, ContinuesText):
         if self.function is None:
             return request.mock_answer(self.text)
         answer: Any = self.function(request)
-        if inspect.isawaitable(answer):
+        if not isinstance(answer, str) and inspect.isawaitable(answer):
             answer = await answer
         return answer if isinstance(answer, Completion) else request.mock_answer(answer)
 

@@ -18,6 +18,7 @@ _SIGNS = ("<", "[TOOL", "[/TOOL", "[ARGS", "```tool_")
 """With one of these each of them begins; most replies have none."""
 ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "kwargs", "params")
 """Under which key an object of JSON has the arguments of a call."""
+_KEYS = tuple(f'"{key}"' for key in ARGUMENTS)
 LINE = re.compile(
     r"^[ \t]*+(?:(?:[-*+•]|\d{1,3}[.)])[ \t]++)?`{0,2}+(?:\[[ \t]*+|print\()?(?:[A-Za-z_]\w{0,60}\.){0,4}"
     r"[A-Za-z_]\w{0,60}\((?=[ \t\n]*+(?:[A-Za-z_]\w{0,60}[ \t]*+=(?!=)|\)))",
@@ -33,7 +34,7 @@ def has_envelope(text: str) -> bool:
 
 def may_call(text: str) -> bool:
     """Whether a text may hold a call: in an envelope, as an object of JSON, or as a line of Python."""
-    return has_envelope(text) or ("{" in text and any(f'"{key}"' in text for key in ARGUMENTS)) or calls_on_line(text)
+    return has_envelope(text) or ("{" in text and has_any(text, _KEYS)) or calls_on_line(text)
 
 
 def calls_on_line(text: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from harness.api import Completion, Parsed, Reply, ReplyField
 
-from .extract import field_of
+from .extract import field_of, may_name
 from .fields import Statement
 from .parse_guard import guarded
 from .strip_reasoning import strip_reasoning
@@ -24,12 +24,14 @@ def dropped_fields(form: Reply, completion: Completion, parsed: Parsed) -> tuple
 
 
 def _dropped(form: Reply, text: str, parsed: Parsed) -> Iterator[str]:
-    if not (fields := form.fields):
+    fields = form.fields
+    names = [one.name.replace("_", " ") for one in fields]
+    mentioned = may_name(text, names)
+    if not any(mentioned):  # most
         return
     text = strip_reasoning(text)
-    for one in fields:
-        name = one.name.replace("_", " ")
-        found = field_of(text, name)
+    for one, name, is_mentioned in zip(fields, names, mentioned, strict=True):
+        found = field_of(text, name) if is_mentioned else None
         if found is None or _is_nothing(found.value):  # most
             continue
         action = parsed.action if parsed.error is None else parsed.fallback_action

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from .characters import WRAPPING, beginning_with, first_word, marker_pattern
+from .characters import WRAPPING, beginning_with, first_word, has_any, marker_pattern
 from .fields import EDGE, Statement, line_end
 from .json_fields import json_fields
 from .literals import masked, objects
@@ -125,6 +125,18 @@ def field_of(text: str, *called: str, others: tuple[str, ...] = (), whole: bool 
 @lru_cache(maxsize=256)
 def _in_all_languages(called: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for name in called for word in (name, *_ELSEWHERE.get(name.lower(), ()))))
+
+
+def may_name(text: str, names: Sequence[str]) -> list[bool]:
+    """Of each name of a field, whether its last word is anywhere in a text, which costs next to nothing to say."""
+    low = text.lower()
+    changed = len(low) != len(text)
+    return [changed or has_any(low, _last_words(name)) for name in names]
+
+
+@lru_cache(maxsize=1024)
+def _last_words(name: str) -> tuple[str, ...]:
+    return tuple({re.split(r"[ _-]", one.lower())[-1] for one in _in_all_languages((name,))})
 
 
 _COLON = re.compile(r"(?:[ \t*_`]*\([^()\n]{1,30}\))?[ \t*_`)\]]*[:：]")

@@ -8,6 +8,7 @@ no mark of these: `thoughts`, `text_tool_calls` and `markup` are loaded for thos
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from .call_marks import may_call
 from .characters import has_any
@@ -27,9 +28,11 @@ _LAYOUT = ("<", "\\textbf{", "--", "==", "__", "**")
 """One of these is in every text with layout that `markup.plain` takes out."""
 
 
+@lru_cache(maxsize=8)
 def strip_reasoning(text: str) -> str:
     """What a reply says: `without_thinking`, and each call of a tool that is written as text as a JSON object
-    (`text_tool_calls`), which every form with labels reads, in plain lines (`markup`). Linear.
+    (`text_tool_calls`), which every form with labels reads, in plain lines (`markup`). Linear. Remembered: a reply is
+    first read, then searched for fields of which nothing was read.
     """
     text = without_thinking(text)
     if not text.isascii() and "#" in text:

@@ -23,7 +23,8 @@ _PIECE = re.compile(
     rf"(?P<fence>```)|(?<!`)(?P<ticks>`{{1,2}})[^`\n]++(?P=ticks)(?!`)"
     rf"|(?i:<[ ]?(?P<close>/)?[ ]?(?P<name>{_NAMES})(?:\s[^<>]{{0,200}})?(?<!/)>)|(?P<mark>{MARKS})"
 )
-_ANY = re.compile(rf"(?i:<[ ]?/?[ ]?(?:{_NAMES})(?![\w-]))|{MARKS}")
+_ELEMENT = re.compile(rf"<[ ]?/?[ ]?(?:{_NAMES})(?![\w-])", re.IGNORECASE)
+_MARK = re.compile(MARKS)  # apart: a pattern of both would be tried at every character
 _CLOSING = {
     **{name: re.compile(rf"<[ ]?/[ ]?{name}\s{{0,9}}>", re.IGNORECASE) for name in THINKING},
     **{opening: re.compile(re.escape(closing)) for opening, closing in OPENINGS.items()},
@@ -75,7 +76,7 @@ def without_thoughts(text: str, *, is_fenced: bool = False) -> str:
     text = of_channels(text)
     if "<!--" in text and "-->" in text:
         text = _without_comments(text)
-    text = _without_thoughts(text, is_fenced) if _ANY.search(text) else text
+    text = _without_thoughts(text, is_fenced) if _ELEMENT.search(text) or _MARK.search(text) else text
     return _without_template(text) if "<" in text or "[" in text else text
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import queue
 import stat
 import threading
 import time
@@ -69,10 +68,11 @@ class Journal:
         lines a checksum. Raises `StorageError` for a file that cannot be written."""
         self.path, self._seal = path, seal
         self._encode = json.JSONEncoder(separators=(",", ":"), default=str if lenient else None).encode
+        self._change = threading.Condition()  # holds what follows
         # None: there will be no more; a function: called when what stood before it is written
-        self._waiting: queue.Queue[bytes | Callable[[], object] | None] = queue.Queue()
+        self._waiting: list[bytes | Callable[[], object] | None] = []
         self._size = 0  # bytes appended and not yet written
-        self._change = threading.Condition()
+        self._unfinished = 0  # lines and functions that came and are not yet dealt with
         self._hurry = threading.Event()
         self._failure: StorageError | None = None
         self._was_raised = False
@@ -98,23 +98,26 @@ class Journal:
             self._change.wait_for(lambda: self._size <= _MAX_WAITING_BYTES)
             self.check()
             self._size += len(data)
-            self._waiting.put(data)
+            self._put(data)
 
     def when_written(self, then: Callable[[], object]) -> None:
         """Call `then`, in another thread, once everything so far is with the operating system, or writing failed."""
-        self._waiting.put(then)
+        with self._change:
+            self._put(then)
         self._hurry.set()
 
     def flush(self) -> None:
         """Wait until everything is with the operating system. Raises `StorageError`."""
         self._hurry.set()
-        self._waiting.join()
+        with self._change:
+            self._change.wait_for(lambda: not self._unfinished)
         self.check()
 
     def close(self) -> None:
         """Write everything and close. Raises `StorageError` for a failure that no other call has raised."""
         self._hurry.set()
-        self._waiting.put(None)
+        with self._change:
+            self._put(None)
         self._thread.join()
         self._file.close()
         if not self._was_raised:
@@ -126,14 +129,23 @@ class Journal:
             self._was_raised = True
             raise self._failure.with_traceback(None)
 
+    def _put(self, item: bytes | Callable[[], object] | None) -> None:
+        """Hand it to the thread; the caller holds `_change`. The thread is woken by the first of many."""
+        self._waiting.append(item)
+        self._unfinished += 1
+        if len(self._waiting) == 1:
+            self._change.notify_all()
+
     def _write_all(self) -> None:
         """The thread: gather, write, let those go on that wait. After a failure it only takes what comes."""
         synced, ending = time.monotonic(), False
         while not ending:
-            lines = [self._waiting.get()]
+            with self._change:
+                self._change.wait_for(lambda: self._waiting)
             self._hurry.wait(_GATHER)
             self._hurry.clear()  # who sets it from here on waits for a later line
-            lines += [self._waiting.get() for _ in range(self._waiting.qsize())]
+            with self._change:
+                lines, self._waiting = self._waiting, []
             ending = None in lines
             data = b"".join(line for line in lines if isinstance(line, bytes))
             try:
@@ -150,7 +162,9 @@ class Journal:
             for line in lines:
                 if callable(line):
                     line()
-                self._waiting.task_done()
+            with self._change:
+                self._unfinished -= len(lines)
+                self._change.notify_all()
 
     def _write(self, data: bytes) -> None:
         while data:  # a nearly full disk takes only a part
@@ -264,7 +278,7 @@ def move_line(
         line["error"], line["error_kind"] = move.error, move.error_kind
     if move.calls:
         line["calls"] = calls = [fields_of(call) for call in move.calls]
-        if any(name in call for call in calls for name in TOKEN_FIELDS):
+        if any(call.keys() & TOKEN_FIELDS for call in calls):
             if prompts is None:
                 line["calls"] = [{k: v for k, v in call.items() if k not in TOKEN_FIELDS} for call in calls]
             else:

@@ -66,7 +66,7 @@ class Messages(Reply):
     @property
     def fields(self) -> tuple[ReplyField, ...]:
         """A text for each neighbor; none has to get one."""
-        return tuple(ReplyField(name, required=False) for name in self.to)
+        return _fields(self.to)
 
     def says(self, action: Action) -> Facts:
         """The messages."""
@@ -118,6 +118,11 @@ class Messages(Reply):
     def _complaint(self) -> str:
         listed = ", ".join(self.to[:20]) + (f", … ({len(self.to)} in all)" if len(self.to) > 20 else "")
         return f"no JSON object with messages was found; its keys must be names of your neighbors: {listed}"
+
+
+@lru_cache(maxsize=256)
+def _fields(to: tuple[str, ...]) -> tuple[ReplyField, ...]:
+    return tuple(ReplyField(name, required=False) for name in to)
 
 
 @lru_cache(maxsize=256)

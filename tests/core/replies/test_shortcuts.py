@@ -13,6 +13,7 @@ from harness.replies import extract, literals
 from harness.replies.characters import beginning_with, markers
 from harness.replies.literals import NOTHING, NoValueError, objects, read, value_at
 from harness.replies.parse_guard import read as read_reply
+from harness.replies.strip_reasoning import strip_reasoning
 from tests.core.replies.every_form import FORMS
 
 PIECES = st.lists(
@@ -60,6 +61,15 @@ def test_plain_objects_are_what_the_tolerant_parser_makes_of_them(value: Any, fl
         except NoValueError:
             slow, end = NOTHING, len(text) + 2
         assert repr(read(text)) == repr(slow if end == len(text) + 2 else NOTHING)
+
+
+@given(text=PIECES)
+@example(text="<b>Answer</b>: 7")
+@example(text='<tool_call>{"name": "x", "arguments": {"final_answer": 7}}</tool_call>')
+def test_no_field_is_read_in_a_text_without_the_last_word_of_its_name(text: str) -> None:
+    names = ("answer", "final answer", "first_choice", "message")
+    for name, may_be in zip(names, extract.may_name(text, names), strict=True):
+        assert may_be or extract.field_of(strip_reasoning(text), name) is None
 
 
 def test_a_flood_of_objects_that_never_close_is_not_read_in_vain_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
