@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-MOST = 20_450
+MOST = 20_600
 """Lines of ours that the main command may load with a mock model.
 
 What a plain run needs: rules for replies in many more styles, shares of turns that were read, and approvals of what a
@@ -55,7 +55,7 @@ def test_the_main_command_loads_little(tmp_path: Path) -> None:
 def test_help_loads_next_to_nothing() -> None:
     files = loaded("--help")
     assert {file.parts[1] for file in files if len(file.parts) > 2} <= {"api", "cli", "plugins", "runtime"}
-    assert sum(len((ROOT / file).read_text("utf-8").splitlines()) for file in files) <= 1_920
+    assert sum(len((ROOT / file).read_text("utf-8").splitlines()) for file in files) <= 1_940
 
 
 def test_a_spec_of_three_keys_imports_what_its_task_needs(tmp_path: Path) -> None:
