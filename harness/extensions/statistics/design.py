@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,8 @@ from harness.tables.table import text
 from .components import Components, components
 
 CASE: Final = "case"
+CONDITION: Final = "condition"
+OF_CONDITION: Final = f"{CASE} × {CONDITION}"
 REST: Final = "repeat"
 """What one repeat of a case differs in from the next: sampling, and what else is drawn anew."""
 
@@ -26,29 +28,35 @@ class Design:
         units: how many units (cases, clusters) there are.
         repeats: how many numbers a unit has in one fixed condition, on average.
         models: how many models there are.
-        conditions: how many fixed conditions a model has.
+        averaged: component, or "condition" → how many of its levels are in the mean of a model's unit, on average.
     """
 
     found: Components | None
     units: int
     repeats: float
     models: int
-    conditions: int
+    averaged: Mapping[str, float]
 
     @property
     def unit(self) -> float | None:
         """Variance of units that all models have in common; None if it cannot be told from that of repeats."""
-        return self._of([CASE])
+        return None if self.found is None or CASE in self.found.alike else self.found.variance(CASE)
 
     @property
-    def own(self) -> float | None:
-        """Variance of units that is a model's or a condition's own."""
-        return self._of([name for name in (self.found.parts if self.found else ()) if name.startswith(f"{CASE} × ")])
+    def of_unit(self) -> float:
+        """Variance of the mean of a model's unit over all that it is played in, without that of repeats."""
+        return self._mean([CASE, *self._parts()])
 
-    def _of(self, names: Sequence[str]) -> float | None:
-        if self.found is None or CASE in self.found.alike:
-            return None
-        return math.fsum(self.found.variance(name) for name in names)
+    @property
+    def own(self) -> float:
+        """What of `of_unit` another model does not have in common with this one."""
+        return self._mean([name for name in self._parts() if name != OF_CONDITION])
+
+    def _parts(self) -> list[str]:
+        return [name for name in self.averaged if name.startswith(f"{CASE} × ")]
+
+    def _mean(self, names: Sequence[str]) -> float:
+        return math.fsum(self.found.variance(name) / self.averaged[name] for name in names) if self.found else 0.0
 
     @property
     def rest(self) -> float:
@@ -90,7 +98,7 @@ def design(
         kept += group
     units = [_unit(score, cluster, fixed, swept) for score in kept]
     levels: dict[str, Sequence[Hashable]] = {CASE: units}
-    for name, of in (("model", [s.model for s in kept]), ("condition", [key[1] for key in keys])):
+    for name, of in (("model", [s.model for s in kept]), (CONDITION, [key[1] for key in keys])):
         pairs = list(zip(units, of, strict=True))
         if len({*of}) > 1 and len({*pairs}) > len({*units}):
             levels[f"{CASE} × {name}"] = pairs
@@ -103,7 +111,10 @@ def design(
     found = components(values, keys, levels, units, intervals=intervals) if kept else None
     blocks = len({*zip(keys, units, *(levels[factor] for factor in factors), strict=True)})
     models = len({score.model for score in kept})
-    return Design(found, len({*units}), len(kept) / max(1, blocks), models, len({key[1] for key in keys}))
+    each = [*zip(units, (score.model for score in kept), strict=True)]
+    of_each = {**levels, CONDITION: [key[1] for key in keys], REST: range(len(kept))}
+    averaged = {name: len({*zip(each, of, strict=True)}) / max(1, len({*each})) for name, of in of_each.items()}
+    return Design(found, len({*units}), len(kept) / max(1, blocks), models, averaged)
 
 
 def _swept(scores: Sequence[EpisodeScore]) -> list[str]:

@@ -87,7 +87,7 @@ def detected(options: argparse.Namespace, plan: Plan, figures: Estimate) -> Iter
     size = _size(plan, figures, headline, is_games, step)
     table = _table(plan, figures, spread, size, difference, power)
     what = "points" if is_games else headline.name
-    notes = [*_notes(spread, headline, options.detect_runs, deals, plan), *table.notes]
+    notes = [*_notes(spread, size, headline, options.detect_runs, deals, plan), *table.notes]
     yield ""
     title = f"To tell two models apart by {amount} in {what}: power {power:g} at 0.05, the models on the same cases"
     yield render(replace(table, title=title, notes=tuple(notes)), "text", 100).rstrip("\n")
@@ -201,7 +201,8 @@ def _table(plan: Plan, figures: Estimate, spread: Spread, size: _Size, differenc
 
 def _cases(spread: Spread, size: _Size, difference: float, repeats: int, power: float) -> int:
     episodes = repeats * size.per_unit
-    units = units_needed(difference, spread.variance(episodes), power, size.step / episodes)
+    step = size.step / (episodes if spread.rest else 1)  # the mean of equal numbers is one of them
+    units = units_needed(difference, spread.variance(episodes), power, step)
     return max(1, math.ceil(units / size.per_case))
 
 
@@ -222,7 +223,7 @@ def _within(spread: Spread, size: _Size, difference: float, power: float, plan: 
 
 
 def _notes(
-    spread: Spread, headline: HeadlineSpec, runs: Sequence[str], deals: DealSpread | None, plan: Plan
+    spread: Spread, size: _Size, headline: HeadlineSpec, runs: Sequence[str], deals: DealSpread | None, plan: Plan
 ) -> Iterator[str]:
     if "tournament" in plan.spec.data:
         if deals is not None:
@@ -238,13 +239,14 @@ def _notes(
         return
     if not runs:
         yield (
-            "No run says how numbers vary: this is for the most that they can, half of them at each end, and for "
-            "models that have nothing in common. A run of one model (--run RUN) says more, runs of two most."
+            "No run says how numbers vary: this is for the most that they can, half of them at each end"
+            f"{', all episodes of an observation at the same one' * (size.per_unit > 1)}, and for models that have "
+            "nothing in common. A run of one model (--run RUN) says more, runs of two most."
         )
     else:
         parts = f"{math.sqrt(spread.unit):.2g} among cases and {math.sqrt(spread.rest):.2g} among repeats of a case"
         if not spread.separable:
-            parts = f"{math.sqrt(spread.rest):.2g} among cases of one episode each; runs with repeats tell these apart"
+            parts = f"{math.sqrt(spread.unit):.2g} among cases of one episode each; runs with repeats tell these apart"
         yield f"By {', '.join(runs)}: differences of two models vary with a standard deviation of {parts}."
         if spread.shared is None:
             half = f" (if they share half, {math.sqrt(spread.unit / 2):.2g} among cases)" if spread.separable else ""

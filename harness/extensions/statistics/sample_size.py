@@ -28,7 +28,8 @@ class Spread:
     Attributes:
         unit: variance of a unit's own difference, which no repeat makes smaller.
         rest: variance of the difference in one repeat, around that of its unit.
-        separable: whether the two were told apart. If not, all of it is in `rest`, which holds for one repeat.
+        separable: whether the two were told apart. If not, all of it is in `unit`, which holds for one repeat: episodes
+            of a unit may all be alike.
         shared: variance that both models have in common, and that cancels; None if one model alone was seen, whose
             units' variance then counts as if two models had nothing in common.
     """
@@ -80,8 +81,9 @@ def least_gap(numbers: Iterable[float]) -> float:
 
 
 def worst(width: float) -> Spread:
-    """What a number between two bounds varies by at most, where nothing else is known: half of them at each end."""
-    return Spread(0.0, 2 * (width / 2) ** 2, separable=False)
+    """What a number between two bounds varies by at most, where nothing else is known: half of them at each end, and all
+    episodes of a unit at the same one."""
+    return Spread(2 * (width / 2) ** 2, 0.0, separable=False)
 
 
 def of_scores(scores: Iterable[EpisodeScore], metric: str, cluster: Sequence[str] = ()) -> Spread | None:
@@ -91,12 +93,12 @@ def of_scores(scores: Iterable[EpisodeScore], metric: str, cluster: Sequence[str
         return None
     own = one.found.variance("case × model")
     if one.unit is None:  # one episode a case: what it varies by is one number
-        return Spread(0.0, 2 * one.rest, separable=False)
+        return Spread(2 * one.rest, 0.0, separable=False)
     if one.models > 1 and "case × model" not in one.found.alike:
         return Spread(2 * own, 2 * one.rest, shared=one.unit)
     if one.models > 1:  # one repeat: the model's own part of a case is in the rest
-        return Spread(0.0, 2 * one.rest, separable=False, shared=one.unit)
-    return Spread(2 * (one.unit + (one.own or 0.0)), 2 * one.rest)
+        return Spread(2 * one.rest, 0.0, separable=False, shared=one.unit)
+    return Spread(2 * one.of_unit, 2 * one.rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,5 +139,5 @@ def of_games(games: Iterable[Game]) -> DealSpread | None:
     if found is None:
         return None
     rest, seat = max(0.0, found.rest.variance), math.fsum(ahead) / len(ahead)
-    spread = Spread(0.0, rest, separable=False) if found.alike else Spread(found.variance("deal"), rest, shared=0.0)
+    spread = Spread(rest, 0.0, separable=False) if found.alike else Spread(found.variance("deal"), rest, shared=0.0)
     return DealSpread(spread, seat, len(values), len({*deals}))

@@ -19,7 +19,7 @@ from harness.tables.spec import TableSpec, as_tuple, beside
 from harness.tables.table import Cell, Column, NumberForm, Row, Table
 
 from .components import Component
-from .design import CASE, REST, Design, design
+from .design import CASE, CONDITION, REST, Design, design
 
 KIND: Final = "variance_components"
 _COLUMNS: Final[dict[str, tuple[str, NumberForm]]] = {
@@ -172,14 +172,14 @@ def _notes(
 
 def advice(one: Design, digits: int = 2) -> Iterable[str]:
     """More cases or more repeats? In words, for a model's mean, and for the difference of two on the same cases."""
-    if one.unit is None or one.own is None:
+    if one.unit is None:
         yield (
             "More cases or more repeats? Each case has one episode in a condition: the two cannot be told apart. "
             "`--set repeats=2` plays each again."
         )
         return
     for what, unit, factor in (
-        ("The standard error of a model's mean", one.unit + one.own, 1),
+        ("The standard error of a model's mean", one.of_unit, 1),
         ("That of the difference between two models on the same cases", one.own, 2),
     ):
         if factor == 2 and one.models < 2:
@@ -188,9 +188,15 @@ def advice(one: Design, digits: int = 2) -> Iterable[str]:
 
 
 def _twice(unit: float, rest: float, one: Design) -> str:
-    """What twice as many cases make of a standard error, and twice as many repeats."""
+    """What twice as many cases make of a standard error, and twice as many repeats.
+
+    Args:
+        unit: variance of the mean of a unit over its conditions, which no repeat makes smaller.
+        rest: that of one number, which each of a unit's conditions and repeats makes smaller.
+        one: how many there are.
+    """
     now, cases, repeats = (
-        math.sqrt((unit + rest / (one.repeats * again)) / (one.units * more))
+        math.sqrt((unit + rest / (one.averaged[REST] * again)) / (one.units * more))
         for more, again in ((1, 1), (2, 1), (1, 2))
     )
     if not now:
@@ -203,7 +209,10 @@ def _twice(unit: float, rest: float, one: Design) -> str:
         if gained < 0.25
         else f"more cases; repeats bring {100 * gained:.0f} % of that, where there are no more cases"
     )
+    shared = one.averaged[CONDITION]
+    conditions = f" in {shared:.3g} conditions" if shared > 1 else ""
+    each = f"{one.repeats:.3g} repeat{'s' * (one.repeats != 1)}"
     return (
-        f"is {now:.2g} with {one.units:,} cases of {one.repeats:.3g} repeats; twice the cases make it {cases:.2g}, "
+        f"is {now:.2g} with {one.units:,} cases{conditions}, {each} each; twice the cases make it {cases:.2g}, "
         f"twice the repeats {repeats:.2g}: {verdict}."
     )

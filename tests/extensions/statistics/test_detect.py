@@ -111,7 +111,7 @@ def test_two_models_show_what_cancels_and_one_what_may_not() -> None:
     assert (two.unit, two.rest) == pytest.approx((0.5, 0.98), rel=0.2) and two.shared == pytest.approx(1, rel=0.2)
     assert one.shared is None and (one.unit, one.rest) == pytest.approx((2.5, 0.98), rel=0.2)
     once = of_scores(scores(2, 1), "score")
-    assert once is not None and not once.separable and once.rest == pytest.approx(1.48, rel=0.2)
+    assert once is not None and not once.separable and once.unit == pytest.approx(1.48, rel=0.2)
 
 
 def test_games_show_deals_and_the_advantage_of_the_first_seat() -> None:
@@ -169,6 +169,19 @@ def test_cases_that_conditions_have_in_common_count_once(capsys: Capsys) -> None
     assert rows_of(by_default) and rows_of(by_default) == rows_of(invoke(capsys, *detect, "--set", "cluster=case")[1])
     apart = rows_of(invoke(capsys, *detect, "--set", "cluster=episode")[1])
     assert int(apart[0][1]) < int(rows_of(by_default)[0][1])
+
+
+def test_a_question_may_be_solved_in_all_conditions_or_in_none(folder: Path, capsys: Capsys) -> None:
+    """Without a run, five conditions of the same questions take as many of them as one condition does."""
+    detect = ("plan", "--spec", str(folder / "sums.yaml"), "--detect", "10%")
+    [alone] = rows_of(invoke(capsys, *detect)[1])
+    five = ("--set", "matrix.panel=[1, 3, 5, 7, 9]", "--set", "protocol.agents=${panel}")
+    out = invoke(capsys, *detect, *five)[1]
+    [shared] = rows_of(out)
+    assert shared[1] == alone[1] and int(shared[2]) == 5 * int(alone[2])
+    assert "all episodes of an observation at the same one" in " ".join(out.split())
+    [own] = rows_of(invoke(capsys, *detect, "--set", "matrix.n=[2, 3, 4]", "--set", "task.terms=${n}")[1])
+    assert 2 * int(own[1]) < int(alone[1])
 
 
 def test_runs_that_do_not_say_which_cases_are_the_same_are_to_be_scored_again(tmp_path: Path, capsys: Capsys) -> None:

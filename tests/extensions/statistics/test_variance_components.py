@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 
@@ -110,6 +111,33 @@ def test_it_says_whether_more_cases_or_more_repeats_help() -> None:
     noise = " ".join(table(drawn(1, models=1, sd=(0.0, 0.0, 1.0))).notes)
     assert "repeats are as good as cases" in noise or "where there are no more cases" in noise
     assert "cannot be told apart" in " ".join(table(drawn(1, models=1, repeats=1)).notes)
+
+
+def of_six_conditions(models: int) -> list[EpisodeScore]:
+    """40 cases in all of six conditions: standard deviations of 1 among cases, in a condition 0.5, of repeats 0.8."""
+    rng = numpy.random.default_rng(2)
+    ease, here = rng.normal(0, 1, 40), rng.normal(0, 0.5, (40, 6))
+    return [
+        EpisodeScore(f"p={p}/q{i}/{k}", f"p={p}", {"model": f"m{m}", "p": p}, {"score": float(number)})
+        for p, i, k, m in itertools.product(range(6), range(40), range(2), range(models))
+        for number in [ease[i] + here[i, p] + rng.normal(0, 0.8)]
+    ]
+
+
+def test_the_standard_error_of_a_mean_over_conditions_is_that_of_the_table_of_means() -> None:
+    scores = of_six_conditions(1)
+    plain = {"title": "T", "rows": "model", "metrics": "score", "uncertainty": "sem", "cluster": "case"}
+    [[cell]] = [row.cells for row in build(TableSpec.parse(plain), scores, {"score": Number()}).rows]
+    notes = " ".join(table(scores, cluster="case").notes)
+    found = re.search(r"a model's mean is ([\d.]+) with 40 cases in 6 conditions, 2 repeats each", notes)
+    assert found is not None and float(found[1]) == pytest.approx(cell.stderr, rel=0.05)
+    assert "more cases; more repeats hardly help" in notes
+
+
+def test_what_a_condition_does_to_a_case_cancels_between_models() -> None:
+    notes = " ".join(table(of_six_conditions(2), cluster="case").notes)
+    [error] = re.findall(r"between two models on the same cases is ([\d.]+)", notes)
+    assert float(error) == pytest.approx((2 * 0.8**2 / 12 / 40) ** 0.5, rel=0.15)
 
 
 def test_a_case_in_all_conditions_is_one_case_if_the_cluster_says_so() -> None:
