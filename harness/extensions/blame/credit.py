@@ -29,7 +29,8 @@ from harness.extensions.replay.simulation import Simulation
 from harness.plugins.parameters import PLUGIN, Keywords, Plugin
 from harness.runtime.options import Options
 from harness.runtime.session import session
-from harness.tables import EpisodeScore, HeadlineSpec
+from harness.tables import EpisodeScore, HeadlineSpec, TableSpec
+from harness.tables.notes import clusters_in_words
 from harness.tables.scores import cluster_of
 from harness.tables.stats import clustered, t_quantile
 
@@ -112,7 +113,7 @@ class Crediting(PostRun):
             for why, count in Counter(_why_none(metric, known, score, of, run) for score in lacking).items():
                 yield f"{name}: {count} of {len(run.scores)} episodes have none ({why})"
             if metric.agent is None and metric.group is None:
-                yield from _by_agent(name, known, [score for score in run.scores if _holds(known, score, of)])
+                yield from _by_agent(name, known, [s for s in run.scores if _holds(known, s, of)], run.headline.table)
 
     @classmethod
     def score(cls, folder: str, options: Any) -> Run:
@@ -255,23 +256,29 @@ def _why_none(metric: CreditMetric, known: Credits, score: EpisodeScore, of: str
     return "a model would have to be asked: give it max_calls" if metric.max_calls == 0 else "max_calls"
 
 
-def _by_agent(name: str, known: Credits, scores: Iterable[EpisodeScore]) -> Iterator[str]:
-    """A line for each agent, those of the highest credit first: its mean, and a 95 % t interval. Repeats of a case are
-    one observation."""
+def _by_agent(name: str, known: Credits, scores: Sequence[EpisodeScore], table: TableSpec) -> Iterator[str]:
+    """A line for each agent, those of the highest credit first: its mean, and a 95 % t interval over what is one
+    observation for the headline's table."""
     credits: dict[str, list[tuple[Hashable, float]]] = {}
     for score in scores:
         for agent, value in (known[score.id][1] or {}).items():
-            credits.setdefault(agent, []).append((cluster_of(score, ()), value))
+            credits.setdefault(agent, []).append((cluster_of(score, table.cluster), value))
     means = {agent: clustered([own]) for agent, own in credits.items()}
     ordered = sorted(means.items(), key=lambda item: -(item[1].value or 0.0))
     width = max((len(agent) for agent, _ in ordered), default=0)
+    has_interval = False
     for agent, own in ordered[:_MAX_SHOWN]:
         spread = ""
         mean = own.value or 0.0
         if own.stderr is not None and any(value for _, value in credits[agent]):
-            half = t_quantile(own.df) * own.stderr
+            has_interval, half = True, t_quantile(own.df) * own.stderr
             spread = f"  [{mean - half:.3f}, {mean + half:.3f}]"
-        yield f"{name} of {agent.ljust(width)}  {mean:7.3f}{spread}  {of_episodes(own.n)}"
+        observations = len({cluster for cluster, _ in credits[agent]})
+        of = f" of {observations:,} observation{'s' * (observations != 1)}" if observations < own.n else ""
+        yield f"{name} of {agent.ljust(width)}  {mean:7.3f}{spread}  {of_episodes(own.n)}{of}"
+    if has_interval:
+        what = "every episode" if "episode" in table.cluster else clusters_in_words(table, scores).rstrip(",")
+        yield f"{name}: in brackets the 95 % t interval of an agent's mean; one observation: {what}"
     if len(ordered) > _MAX_SHOWN:
         yield f"{name}: {len(ordered) - _MAX_SHOWN} more agents, in {FILE}"
 

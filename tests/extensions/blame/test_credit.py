@@ -63,6 +63,15 @@ def test_credits_of_all_agents_sum_to_what_the_team_is_better_than_the_floor(coi
         assert team == pytest.approx(sum(one for one in own if one is not None)) == pytest.approx(value - 1)
 
 
+def test_one_observation_has_no_interval(coins: Run, project: Project, tmp_path: Path) -> None:
+    shown = [line for line in Crediting.lines(coins) if "of S0" in line or "in brackets" in line]
+    assert "[" in shown[0] and shown[1].startswith("team: in brackets the 95 % t interval of an agent's mean;")
+    how = ("baseline.bias=0.5", "agents=null", "matrix.agents=[2]", "cluster=agents")
+    lines = [*Crediting.lines(credited(project, tmp_path / "run", None, {"name": "team"}, overrides=how))]
+    assert not any("[" in line or "in brackets" in line for line in lines)
+    assert any(line.endswith("episodes of 1 observation") for line in lines if line.startswith("team of "))
+
+
 def test_each_agent_has_a_line_with_its_mean(coins: Run) -> None:
     lines = [line.split() for line in Crediting.lines(coins) if line.startswith("team of ")]
     means = {agent: [s.number(f"of {agent}") for s in coins.scores] for agent in ("S0", "S1", "S2")}
