@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from harness.report.provenance import in_one_line, limit_of, mapping, sampling_of, spec_of
+from harness.report.provenance import limit_of, mapping, players_of, sampling_of, spec_of
 from harness.tables import Row, Table, text
 
 TITLE: Final = "Where these numbers come from"
@@ -29,7 +29,7 @@ def facts(meta: Mapping[str, Any], folder: Path | str, cost: str, author: str | 
     found = {
         "author": author or "–",
         "date": f"{_time(meta.get('start'))} to {_time(meta.get('end'))}",
-        "model": in_one_line(meta).partition(": ")[2].partition(", generation_kwargs")[0],
+        "model": players_of(meta),
         "harness": text(mapping(meta, "versions").get("harness")),
         "commit": commit,
         "spec": f"{text(meta.get('spec'))}, digest {text(meta.get('spec_digest'))[:_DIGEST]}",

@@ -19,13 +19,33 @@ def in_one_line(meta: Mapping[str, Any]) -> str:
     Args:
         meta: the content of run.json, which holds no secrets.
     """
-    model, spec = text(meta.get("model")), spec_of(meta)
-    arguments = _settings(mapping(meta, "engine_args").get("model"), but={"model": model})
-    shown = f"{model} ({arguments})" if arguments else model
+    spec = spec_of(meta)
     return (
-        f"{text(meta.get('spec'))}: {shown}, generation_kwargs: ({sampling_of(meta)}), "
+        f"{text(meta.get('spec'))}: {players_of(meta)}, generation_kwargs: ({sampling_of(meta)}), "
         f"limit: {limit_of(spec)}, seed: {spec.get('seed', 0)}, repeats: {spec.get('repeats', 1)}"
     )
+
+
+def players_of(meta: Mapping[str, Any]) -> str:
+    """Who played, with arguments: the model or policy that was given, then the spec's other models by their names."""
+    engines = mapping(meta, "engine_args")
+    others = [f"{name}: {_named(mapping(engines, name))}" for name in engines if name != "model"]
+    return "; ".join([_named({**(baseline_of(meta) or mapping(engines, "model")), "model": meta.get("model")}), *others])
+
+
+def _named(arguments: Mapping[str, Any]) -> str:
+    model = text(arguments.get("model"))
+    others = _settings(arguments, but={"model": arguments.get("model")})
+    return f"{model} ({others})" if others else model
+
+
+def baseline_of(meta: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The parameters of the policy that played because the run was given no model; empty where it was given one."""
+    if "model" in mapping(meta, "engine_args") or not (meta.get("policies_only") or mapping(meta, "engine_args")):
+        return {}
+    own = mapping(spec_of(meta), "baseline")
+    labelled = own.get("label") is not None
+    return {name: value for name, value in own.items() if name != ("label" if labelled else "use")}
 
 
 def who_answered(meta: Mapping[str, Any]) -> Iterator[str]:

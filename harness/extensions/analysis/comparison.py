@@ -12,7 +12,7 @@ from harness.api.errors import DataError
 from harness.api.printable import cut
 from harness.config.spec import DISPLAY_KEYS
 from harness.extensions.analysis import paired
-from harness.report.provenance import of_run
+from harness.report.provenance import baseline_of, mapping, of_run
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, text
 from harness.tables.headline import marked
 from harness.tables.notes import clusters_in_words
@@ -31,6 +31,10 @@ MAX_CASES: Final = 10
 """How many cases that differ are listed."""
 _MAX_VALUE_CHARS: Final = 60
 """Characters of a value that differs."""
+_NOTHING_DIFFERS: Final = (
+    "Nothing differs of what is compared: who played (models with their engines and addresses, policies with their "
+    "parameters), spec, prompts, sampling, code and versions."
+)
 _UNNAMED: Final = (*DISPLAY_KEYS, "models", "generation_kwargs", "executor", "baseline", "calibrate")
 
 
@@ -147,7 +151,7 @@ def differences(a: RunPart, b: RunPart, pairs: Pairs) -> Table:
         Row({"what": what}, (what, cut(one, _MAX_VALUE_CHARS), cut(other, _MAX_VALUE_CHARS)), ())
         for what, (one, other) in lines.items()
     ]
-    notes = () if rows else ("Nothing that was recorded differs: model, spec, prompts, sampling, code and versions.",)
+    notes = () if rows else (_NOTHING_DIFFERS,)
     names = ("", f"A: {a.name}", f"B: {b.name}")
     return Table("What differs", ("what", "a", "b"), (), (), tuple(rows), row_names=names, notes=notes)
 
@@ -166,11 +170,21 @@ def _recorded(a: RunPart, b: RunPart) -> dict[str, tuple[str, str]]:
     sampling = [_flat(side.run.meta.get("generation_kwargs") or {}) for side in (a, b)]
     for path in dict.fromkeys([*sampling[0], *sampling[1]]):
         compare(f"generation_kwargs.{path}", sampling[0].get(path), sampling[1].get(path))
-    engines = [_flat(fact.get("engine") or {}) for fact in facts]
-    paths = dict.fromkeys([*engines[0], *engines[1]]) if all(engines) else {"engine": None}
-    for path in (path for path in paths if path != "model"):
-        what = "engine" if path == "engine" else f"engine.{path}"
-        compare(what, *(engine.get(path, None if engine else "none: policies play") for engine in engines))
+    policies = [_flat(baseline_of(side.run.meta)) for side in (a, b)]
+    for path in dict.fromkeys([*policies[0], *policies[1]]):
+        compare(f"baseline.{path}", policies[0].get(path), policies[1].get(path))
+    engines = [_engines(side.run.meta) for side in (a, b)]
+    for name in dict.fromkeys(["model", *engines[0], *engines[1]]):
+        own = [_flat(of.get(name) or {}) for of in engines]
+        what = "engine" if name == "model" else f"models.{name}"
+        if all(own):
+            alike = own[0].get("engine") == own[1].get("engine")  # engines of other kinds have fields of their own
+            for path in dict.fromkeys([*own[0], *own[1]]):
+                if (name, path) != ("model", "model") and (alike or all(path in one for one in own)):
+                    compare(what if path == "engine" else f"{what}.{path}", own[0].get(path), own[1].get(path))
+        else:
+            absent = "none: policies play" if name == "model" else None
+            compare(what, *(one.get("engine" if name == "model" else "model", absent) for one in own))
     words = [fact.get("prompts") or {} for fact in facts]
     for name in words[0]:
         if name in words[1] and words[0][name] != words[1][name]:
@@ -188,6 +202,15 @@ def _recorded(a: RunPart, b: RunPart) -> dict[str, tuple[str, str]]:
     for name in dict.fromkeys([*versions[0], *versions[1]]):
         compare(f"version of {name}", versions[0].get(name), versions[1].get(name))
     return lines
+
+
+def _engines(meta: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Name of each model of a run → what its engine is, and where."""
+    arguments, types = mapping(meta, "engine_args"), mapping(meta, "engine_types")
+    found = {name: {"engine": types.get(name), **mapping(arguments, name)} for name in arguments}
+    if own := mapping(mapping(meta, "identity"), "engine"):
+        found["model"] = {**found.get("model", {}), **own}
+    return found
 
 
 def spec_changes(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

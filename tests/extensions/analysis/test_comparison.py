@@ -61,14 +61,14 @@ def compare(capsys: Capsys, *arguments: object) -> tuple[int, str, str]:
 def differing(out: str) -> dict[str, list[str]]:
     """The rows of the first table."""
     lines = out.partition("\n\n\n")[0].splitlines()[4:]
-    return {line.split()[0]: line.split()[1:] for line in lines if line and not line.startswith("Nothing")}
+    return {line.split()[0]: line.split()[1:] for line in lines if line and not line.startswith(("Nothing", "  "))}
 
 
 def test_two_players_of_the_same_cases(runs: Runs, capsys: Capsys) -> None:
     code, out, err = compare(capsys, runs / "silent", runs / "oracle")
     assert (code, err) == (0, "")
     assert out.startswith("What differs\n")
-    assert differing(out) == {"model": ["silo/silent", "silo/oracle"]}
+    assert differing(out) == {"model": ["silo/silent", "silo/oracle"], "baseline.plan": ["–", "star"]}
     assert "silo/oracle against silo/silent, paired by case" in out
     headline = next(line for line in out.splitlines() if line.startswith("Success rate ↑"))
     assert headline.split()[3:5] == ["0.500", "1.000"] and headline.split()[-1] == "6"
@@ -113,10 +113,76 @@ def test_models_and_policies_differ_in_their_engine(runs: Runs, tmp_path: Path, 
     assert differing(out) == {"engine.text": ["6"]}
 
 
+PANEL = """
+name: panel
+task: {use: arithmetic, size: 6, terms: 3}
+protocol: {use: vote, agents: 3}
+prompts: panels/standard
+baseline: {use: simulated, accuracy: 0.6}
+metrics: [score]
+"""
+MIXED = PANEL.replace(
+    "baseline: {use: simulated, accuracy: 0.6}",
+    "models: {other: {use: mock, text: 'The answer is 3.'}}\nagents: {default: model, two: {count: 2, model: other}}",
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "options", "changed", "rows", "model"),
+    [
+        (PANEL, (), ("--set", "baseline.accuracy=0.7"), {"baseline.accuracy": ["0.6", "0.7"]}, "simulated (accuracy=0.7)"),
+        (
+            PANEL,
+            (),
+            ("--repeats", "2", "--set", "baseline.accuracy=0.7"),
+            {"repeats": ["1", "2"], "baseline.accuracy": ["0.6", "0.7"]},
+            "simulated (accuracy=0.7)",
+        ),
+        (
+            MIXED,
+            ("--model", "mock"),
+            ("--set", "models.other.model=gpt"),
+            {"models.other.model": ["mock", "gpt"]},
+            "mock (latency=0.0); other: gpt (text=The answer is 3.",
+        ),
+        (PANEL, ("--model", "mock"), ("--set", "baseline.accuracy=0.7"), {}, "mock"),
+    ],
+    ids=["a policy's parameter", "and the repeats", "another model in seats", "a policy that does not play"],
+)
+def test_the_players_that_differ_are_named(
+    spec: str,
+    options: tuple[str, ...],
+    changed: tuple[str, ...],
+    rows: dict[str, list[str]],
+    model: str,
+    tmp_path: Path,
+    capsys: Capsys,
+) -> None:
+    (tmp_path / "panel.yaml").write_text(spec)
+    for name, more in (("a", ()), ("b", changed)):
+        run = ("--spec", str(tmp_path / "panel.yaml"), *options, *more, "--output_path", str(tmp_path / name))
+        code, out, err = invoke(capsys, "eval", *run)
+        assert code == 0, err
+    assert f"panel: {model}" in " ".join(out.split())
+    code, out, _ = compare(capsys, tmp_path / "a", tmp_path / "b")
+    assert (code, differing(out)) == (0, rows)
+    assert ("Nothing differs of what is compared" in out) == (not rows)
+
+
+def test_where_a_model_is_differs(runs: Runs, tmp_path: Path, capsys: Capsys) -> None:
+    for name in "ab":
+        folder = played(tmp_path / name, "arithmetic", *SUMS, model="mock")
+        meta = json.loads((folder / "run.json").read_text())
+        meta["engine_args"]["model"]["base_url"] = f"http://{name}.example/v1"
+        (folder / "run.json").write_text(json.dumps(meta))
+    _, out, _ = compare(capsys, tmp_path / "a", tmp_path / "b")
+    assert differing(out) == {"engine.base_url": ["http://a.example/v1", "http://b.example/v1"]}
+
+
 def test_a_run_beside_itself_differs_in_nothing(runs: Runs, capsys: Capsys) -> None:
     code, out, _ = compare(capsys, runs / "oracle", runs / "oracle")
     assert code == 0
-    assert "Nothing that was recorded differs" in out and "No pair differs in Success rate." in out
+    assert "Nothing differs of what is compared" in out and "No pair differs in Success rate." in out
 
 
 def test_two_values_of_a_swept_label_in_one_run(runs: Runs, capsys: Capsys) -> None:
