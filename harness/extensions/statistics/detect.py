@@ -227,11 +227,13 @@ def _notes(
 ) -> Iterator[str]:
     if "tournament" in plan.spec.data:
         if deals is not None:
+            half = deals.seat_half
+            ends = "" if half is None else f" (95 % interval {deals.seat - half:+.2g} to {deals.seat + half:+.2g})"
             yield (
                 f"By {deals.games:,} games of {deals.deals:,} deals in {', '.join(runs)}: points of one contestant "
                 f"less those of the other vary with a standard deviation of {math.sqrt(spread.unit):.2g} among deals "
                 f"and {math.sqrt(spread.rest):.2g} among games of a deal. The first seat has {deals.seat:+.2g} points "
-                "more; seats are exchanged, so that this cancels."
+                f"more{ends}; seats are exchanged, so that this cancels."
             )
         else:
             yield "No run says how games vary: this is for games without draws, whose deals decide nothing."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +12,7 @@ from harness.api.errors import DataError
 from harness.extensions.analysis.paired import MIN_PAIRS, detectable
 from harness.extensions.games.tournaments.results import Game
 from harness.tables import EpisodeScore
+from harness.tables.stats import clustered, t_quantile
 
 from .components import components
 from .design import design
@@ -108,12 +109,14 @@ class DealSpread:
     Attributes:
         spread: of a deal with all of its games, and of one game.
         seat: how many points the first seat has more; it cancels where seats are exchanged.
+        seat_half: half of its 95 % interval, over deals; None of one deal.
         games: how many games there are.
         deals: how many deals they are of.
     """
 
     spread: Spread
     seat: float
+    seat_half: float | None
     games: int
     deals: int
 
@@ -124,7 +127,7 @@ def of_games(games: Iterable[Game]) -> DealSpread | None:
     A game is 1 where the first by name won, −1 where the other did, 0 of a draw. Each pair has a mean in each seating,
     so that strengths and seats are no luck; what varies is the deal and the game.
     """
-    values, cells, deals, ahead = list[float](), list[object](), list[object](), list[float]()
+    values, cells, deals, ahead = list[float](), list[object](), list[Hashable](), list[float]()
     for game in games:
         if len(game.standing) != 2 or set(game.seats) != set(game.standing):
             continue
@@ -138,6 +141,7 @@ def of_games(games: Iterable[Game]) -> DealSpread | None:
     found = components(values, cells, {"deal": deals}, deals, intervals=False) if values else None
     if found is None:
         return None
-    rest, seat = max(0.0, found.rest.variance), math.fsum(ahead) / len(ahead)
+    rest, seat = max(0.0, found.rest.variance), clustered([[*zip(deals, ahead, strict=True)]])
+    half = None if seat.stderr is None else t_quantile(seat.df) * seat.stderr
     spread = Spread(rest, 0.0, separable=False) if found.alike else Spread(found.variance("deal"), rest, shared=0.0)
-    return DealSpread(spread, seat, len(values), len({*deals}))
+    return DealSpread(spread, seat.value or 0.0, half, len(values), len({*deals}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -81,9 +82,29 @@ def test_intervals_cover_true_strengths_also_where_seats_and_deals_matter(advant
 
 def test_a_note_says_what_seats_and_deals_are_worth() -> None:
     plain = " ".join(made(tournament(1, advantage=1.5, deals=4)).notes)
-    assert "Seats are worth +1" in plain and "points, in their order: ratings are those of equal seats." in plain
+    assert "Seats are worth +1" in plain and "points, in their order (95 % intervals): ratings" in plain
     lucky = " ".join(made(tournament(1, luck=2.0)).notes)
     assert "The luck of the deal makes a difference between two seats of ±" in lucky
+
+
+@pytest.mark.parametrize(("advantage", "luck"), [(1.0, 0.0), (0.0, 0.0), pytest.param(1.0, 1.0, marks=pytest.mark.slow)])
+def test_intervals_of_seats_cover_what_they_are_worth(advantage: float, luck: float) -> None:
+    covered = 0
+    for seed in range(20):
+        notes = " ".join(made(tournament(seed, advantage, luck, deals=20 if luck else 8)).notes)
+        low, high = re.findall(r"Seats are worth \S+ \[(\S+), (\S+)\]", notes)[0]
+        covered += float(low) <= ELO * advantage / 2 <= float(high)
+    assert covered >= 17
+
+
+def test_seats_of_few_observations_have_no_interval() -> None:
+    """One deal, in which wins go round."""
+    games = [
+        episode("d", f"{one} vs {other}", seats)
+        for one, other in ("AB", "BC", "CA")
+        for seats in ([(one, 1.0), (other, 0.0)], [(other, 0.0), (one, 1.0)])
+    ]
+    assert "(too few observations for intervals)" in " ".join(made(games).notes)
 
 
 def test_seats_that_cannot_be_told_from_who_sat_in_them_have_no_term() -> None:

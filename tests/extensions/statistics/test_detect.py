@@ -124,6 +124,7 @@ def test_games_show_deals_and_the_advantage_of_the_first_seat() -> None:
             games.append(Game(standing, standing, str(deal), deal, seats={first: 0, second: 1}))
     found = of_games(games)
     assert found is not None and found.seat > 0.3 and (found.games, found.deals) == (800, 400)
+    assert found.seat_half is not None and found.seat_half < 0.1
     assert found.spread.separable and found.spread.unit > 0.15 and found.spread.rest > 0.3
     assert of_games([]) is None
 

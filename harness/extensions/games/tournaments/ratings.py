@@ -271,6 +271,11 @@ def _notes(
         yield from _why_none(part, names, used)
         return
     yield f"Rating: {_NAMES[how.model or ''].format(k=how.k)}{_ties(how, found)}; {_anchored(how, part, names)}"
+    if how.model == "elo":
+        yield (
+            "Everyone begins with the same Elo rating, and a game moves it by K at most: after few games differences "
+            "are too small, and intervals do not allow for that. Those of `model: bradley_terry` are not."
+        )
     yield from _seat_notes(found, used)
     if found.prior:
         yield _prior(part, names, found)
@@ -313,8 +318,11 @@ def _seat_notes(found: Strengths, games: Sequence[Game]) -> Iterable[str]:
     """What seats and deals were worth, and which games were pooled."""
     for game, seats in found.seats.items():
         where = f" of {game}" if game and len(found.seats) > 1 else ""
-        worth = ", ".join(f"{ELO * value:+.0f}" for value in seats)
-        yield f"Seats{where} are worth {worth} points, in their order: ratings are those of equal seats."
+        halves = [found.quantile * error for error in found.seat_errors.get(game, ())]
+        ends = [f" [{ELO * (x - half):+.0f}, {ELO * (x + half):+.0f}]" for x, half in zip(seats, halves, strict=False)]
+        worth = ", ".join(f"{ELO * x:+.0f}{end}" for x, end in itertools.zip_longest(seats, ends, fillvalue=""))
+        known = " (95 % intervals)" if ends else " (too few observations for intervals)"
+        yield f"Seats{where} are worth {worth} points, in their order{known}: ratings are those of equal seats."
     if found.luck is not None:
         yield (
             f"The luck of the deal makes a difference between two seats of ±{ELO * found.luck:.0f} points (a standard "
@@ -336,13 +344,13 @@ def _ties(how: RatingTable, found: Strengths) -> str:
 
 
 def _anchored(how: RatingTable, part: RatedGames, names: Sequence[str]) -> str:
-    scale = "400 points more are odds of 10 to 1"
+    scale = "" if how.model == "elo" else "400 points more are odds of 10 to 1; "
     if isinstance(how.anchor, int | float):
-        return f"{scale}; their mean is {how.anchor:g}."
+        return f"{scale}their mean is {how.anchor:g}."
     if how.anchor in names:
-        return f"{scale}; {part.names(how.anchor)} is 0."
+        return f"{scale}{part.names(how.anchor)} is 0."
     mean = RatingTable().anchor
-    return f"{scale}; their mean is {mean:g}, since {part.names(how.anchor)}, the anchor, has no game."
+    return f"{scale}their mean is {mean:g}, since {part.names(how.anchor)}, the anchor, has no game."
 
 
 def _prior(part: RatedGames, names: Sequence[str], found: Strengths) -> str:

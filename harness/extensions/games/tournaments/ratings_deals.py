@@ -35,7 +35,7 @@ class Luck:
     Attributes:
         estimates: of the parameters of `Choices`.
         luck: the standard deviation of the difference between two seats.
-        covariance: of the strengths.
+        covariance: of these parameters; None with no more clusters than contestants.
     """
 
     estimates: Any
@@ -207,11 +207,11 @@ class _Likelihood:
         return value, slope, parts
 
     def covariance(self, here: Any) -> Any | None:
-        """Of the strengths; None with no more clusters than contestants."""
+        """Of the parameters of `Choices`; None with no more clusters than contestants."""
         import numpy
 
-        choices, count = self.choices, self.choices.count
-        if choices.clusters <= count:
+        choices = self.choices
+        if choices.clusters <= choices.count:
             return None
         inverse = numpy.linalg.inv(self._information(here))
         if (self.worth != self.worth[0]).any():
@@ -219,8 +219,6 @@ class _Likelihood:
             inverse = inverse @ self._information(here) @ inverse
             self.worth = worth
         inverse = inverse[: choices.size, : choices.size]
-        center = numpy.eye(count) - 1 / count
-        covariance = center @ inverse[:count, :count] @ center
         _, _, surprises = self._looked(here, each=True)
         together, apart = numpy.zeros((choices.clusters, choices.size)), numpy.zeros((len(choices.games), choices.size))
         for part, surprise in zip(self._parts, surprises, strict=True):
@@ -228,7 +226,7 @@ class _Likelihood:
             numpy.add.at(together, (part.block.clusters[:, None], columns), surprise)
             numpy.add.at(apart, (part.block.games[:, None], columns), surprise)
         grown, plain = (float(numpy.trace(inverse @ one.T @ one @ inverse)) for one in (together, apart))
-        return covariance * max(1.0, grown / max(plain, 1e-12))
+        return inverse * max(1.0, grown / max(plain, 1e-12))
 
     def _information(self, here: Any) -> Any:
         """The negative of the second derivatives, by differences of the gradient."""

@@ -32,6 +32,7 @@ class Strengths:
         open_ends: contestant → +1 or −1 where its strength has no greatest or no least value.
         prior: whether a prior was needed, because the likelihood has no maximum.
         seats: game → log-strength of each of its seats, whose mean is 0; empty without a term for them.
+        seat_errors: game → the standard error of each of these; empty where there is no covariance.
         confounded: whether seats were left out since they say the same as the contestants in them.
         luck: the standard deviation, over deals, of the difference between two seats; None without a term for deals.
     """
@@ -43,6 +44,7 @@ class Strengths:
     open_ends: Mapping[int, int] = field(default_factory=dict)
     prior: bool = False
     seats: Mapping[Hashable, Sequence[float]] = field(default_factory=dict)
+    seat_errors: Mapping[Hashable, Sequence[float]] = field(default_factory=dict)
     confounded: bool = False
     luck: float | None = None
 
@@ -103,28 +105,37 @@ def fit(
     if information is None:  # no likelihood with this prior is without a maximum
         return None
     center = numpy.eye(choices.size)
-    center[:count, :count] -= 1 / count
+    for own in (list(range(count)), *choices.seats.values()):
+        center[numpy.ix_(own, own)] -= 1 / len(own)
     spread = center @ numpy.linalg.inv(information + choices.level) @ center.T
     ends = _open_ends(count, games) if prior else {}
     covariance = robust = None
     if choices.clusters > count:
         scores = choices.scores(estimates)
         meat = scores.T @ scores * (choices.clusters / (choices.clusters - 1))
-        covariance = robust = (spread @ meat @ spread)[:count, :count]
+        covariance = robust = spread @ meat @ spread
     if prior:
-        covariance = spread[:count, :count]
+        covariance = spread
         if robust is not None and choices.clusters < len(games):
             closed = numpy.array([float(i not in ends) for i in range(count)])
             within = numpy.diag(closed) - numpy.outer(closed, closed) / max(closed.sum(), 1.0)
-            simple, robust = (within @ matrix @ within for matrix in (covariance, robust))
-            covariance = covariance + max(numpy.trace(robust) / max(numpy.trace(simple), 1e-12) - 1, 0.0) * simple
+            simple, robust = (within @ matrix[:count, :count] @ within for matrix in (covariance, robust))
+            growth = max(numpy.trace(robust) / max(numpy.trace(simple), 1e-12) - 1, 0.0)
+            covariance = (1 + growth) * covariance
+            covariance[:count, :count] = spread[:count, :count] + growth * simple
     luck = None
     if choices.seats and not prior and (lucky := with_deals(choices, estimates)) is not None:
-        estimates, luck, covariance = lucky.estimates, lucky.luck, lucky.covariance
+        estimates, luck = lucky.estimates, lucky.luck
+        covariance = None if lucky.covariance is None else center @ lucky.covariance @ center
     values = estimates[:count] - estimates[:count].mean()
     ties = {size: float(estimates[choices.first_tie + i]) for i, size in enumerate(choices.sizes[1:])}
     seats = {game: list(estimates[own] - estimates[own].mean()) for game, own in choices.seats.items()}
-    return Strengths(values, covariance, choices.clusters, ties, ends, prior, seats, confounded, luck)
+    errors = {}
+    if covariance is not None:
+        deviations = numpy.sqrt(numpy.maximum(numpy.diag(covariance), 0.0))
+        errors = {game: list(deviations[own]) for game, own in choices.seats.items()}
+        covariance = covariance[:count, :count]
+    return Strengths(values, covariance, choices.clusters, ties, ends, prior, seats, errors, confounded, luck)
 
 
 def _components(count: int, pairs: Iterable[tuple[int, int]], *, strong: bool = False) -> list[list[int]]:
