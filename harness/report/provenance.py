@@ -30,7 +30,9 @@ def players_of(meta: Mapping[str, Any]) -> str:
     """Who played, with arguments: the model or policy that was given, then the spec's other models by their names."""
     engines = mapping(meta, "engine_args")
     others = [f"{name}: {_named(mapping(engines, name))}" for name in engines if name != "model"]
-    return "; ".join([_named({**(baseline_of(meta) or mapping(engines, "model")), "model": meta.get("model")}), *others])
+    return "; ".join(
+        [_named({**(baseline_of(meta) or mapping(engines, "model")), "model": meta.get("model")}), *others]
+    )
 
 
 def _named(arguments: Mapping[str, Any]) -> str:
@@ -75,15 +77,17 @@ def who_answered(meta: Mapping[str, Any]) -> Iterator[str]:
             yield f"{runs.total():,} replies of {asked or engine} are those of earlier runs: {listed}."
 
 
-def of_run(meta: Mapping[str, Any]) -> Iterator[str]:
+def of_run(meta: Mapping[str, Any], name: str | None = None) -> Iterator[str]:
     """What stands below every table of a run: `who_answered`, and that a rule ended it (`harness.runtime.stopping`).
 
     Args:
         meta: as there.
+        name: what the run is called there; None: as its model.
     """
     yield from who_answered(meta)
     if (enough := ended_early(meta)) is not None:
-        yield enough
+        own = f"{text(meta.get('model'))}: "
+        yield enough if name is None else f"{name}: {enough.removeprefix(own)}"
 
 
 def ended_early(meta: Mapping[str, Any]) -> str | None:

@@ -39,8 +39,16 @@ def explain_errors(
                 what = f"{key}: it belongs to {', '.join(sorted(of))}"
             elif " comes with " not in what:
                 keys = [*known.__annotations__, *keys_of_kinds()]
-                what = f"unknown key {key!r}. {new_key(key, keys) or near(key, keys)}"
+                what = f"unknown key {key!r}. {_inner(key, known) or new_key(key, keys) or near(key, keys)}"
         yield path, what
+
+
+def _inner(key: str, known: type) -> str | None:
+    """Where a key belongs that the value of another key of the entry has."""
+    for name, value in typing.get_type_hints(known).items():
+        if typing.is_typeddict(value) and key in typing.get_type_hints(value):
+            return f"It belongs inside {name}: `{name}: {{…, {key}: …}}`."
+    return None
 
 
 def wrong_kind(name: Any) -> str:

@@ -279,7 +279,7 @@ def _notes(
     if is_clustered(test.row for test in tests):
         yield f"Standard errors treat {clusters_in_words(table, scores)} as one observation (clustered)."
     if (margin := comparison.amount) is not None:
-        names = {" ".join([*test.key, *([test.metric] if len(table.cells) > 1 else [])]): test for test in tests}
+        names = {" ".join(test.key): test for test in tests}
         yield from equivalence_in_words({name: one.row.test.equivalence for name, one in names.items()}, str(margin))
     if alone := sum(test.keys - test.row.test.n for test in tests):
         every = sum(test.keys for test in tests)

@@ -104,9 +104,16 @@ def leaderboard(runs: Sequence[RunScores], published: Iterable[PublishedTable] =
         has_costs = any(derived.kind == "cost" for derived in entry.derived.values())
         has_headline = runs[0].headline is not None and runs[0].headline.metric in entry.cells
         further = (disputed if has_costs else None, differing, readers_in_words(runs) if has_headline else None)
-        answered = dict.fromkeys(note for run in runs for note in of_run(run.run))
+        answered = notes_of(runs)
         tables.append(replace(table, notes=(*table.notes, *filter(None, further), *answered)))
     return tables if runs[0].headline is None else runs[0].headline.explained(entries, tables, scores)
+
+
+def notes_of(runs: Sequence[RunScores]) -> list[str]:
+    """What stands below every table of a run, of all of them, by their models' names here."""
+    shown = shown_names(runs)
+    names = {run.id: shown.get((run.id, text(run.run.get("model")))) for run in runs}
+    return [*dict.fromkeys(note for run in runs for note in of_run(run.run, names[run.id]))]
 
 
 def by_readers(runs: Sequence[RunScores]) -> dict[str, tuple[float, float]]:

@@ -32,11 +32,13 @@ class PairedRow:
     Attributes:
         first, second: the means; None without pairs.
         test: of second − first.
+        is_binary: whether all numbers of both sides are zeros and ones.
     """
 
     first: float | None
     second: float | None
     test: paired.PairedTest
+    is_binary: bool = False
 
     @classmethod
     def of(
@@ -62,7 +64,9 @@ class PairedRow:
             for group in numbers.values()
         ]
         first, second = (statistics.fmean(mean[side] for mean in means) if means else None for side in (0, 1))
-        return cls(first, second, paired.test(there, metric, cluster, bounds, conditions=conditions, margin=margin))
+        is_binary = all(number in (0, 1) for group in numbers.values() for pair in group for number in pair)
+        test = paired.test(there, metric, cluster, bounds, conditions=conditions, margin=margin)
+        return cls(first, second, test, is_binary)
 
 
 def columns(
@@ -123,7 +127,8 @@ def in_words(rows: Sequence[PairedRow]) -> Iterable[str]:
         yield "In brackets: the 95 % interval of the difference; it holds 0 where p is 0.05 or more."
     if count := sum(test.pvalue is not None for test in tests):
         every = "the one test" if count == 1 else f"all {count} tests"
-        what = "clusters" if clustered else "pairs (of zeros and ones McNemar's exact test)"
+        mcnemar = " (of zeros and ones McNemar's exact test)" * any(row.is_binary and row.test.n for row in rows)
+        what = "clusters" if clustered else f"pairs{mcnemar}"
         yield f"p: exact two-sided sign-flip test of {what}; p (Holm): after Holm's correction for {every}."
     if any(test.pvalue is None and test.clusters > 1 for test in tests):
         yield "No p: the sides differ in no pair."

@@ -13,7 +13,7 @@ from harness.config.building import Plugins, Reference, policy_name, split
 from harness.config.plan import simulated
 from harness.config.project import Project
 from harness.extensions.analysis.published_beside import other_episodes
-from harness.report.provenance import of_run, sampling_of
+from harness.report.provenance import sampling_of
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, text
 from harness.tables.cost import Prices, Usd, usd_an_episode, usd_cell, usd_digits
 from harness.tables.notes import clusters_in_words, may_be_shares, without_bounds
@@ -29,6 +29,7 @@ from .leaderboard import (
     combined,
     differences,
     listed,
+    notes_of,
     pooled_conditions,
     readers_in_words,
     shown_names,
@@ -265,7 +266,7 @@ def standings(
         notes += [f"† {line}" for line in (reference.differs, *reference.warnings) if line]
     notes += otherwise
     notes += filter(None, [readers_in_words(runs)])
-    notes += dict.fromkeys(note for run in runs for note in of_run(run.run))
+    notes += notes_of(runs)
     return Standings(
         name or runs[0].spec,
         headline,

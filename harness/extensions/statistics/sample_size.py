@@ -82,8 +82,8 @@ def least_gap(numbers: Iterable[float]) -> float:
 
 
 def worst(width: float) -> Spread:
-    """What a number between two bounds varies by at most, where nothing else is known: half of them at each end, and all
-    episodes of a unit at the same one."""
+    """What a number between two bounds varies by at most, where nothing else is known: half of the units are at each
+    end, with all of their episodes."""
     return Spread(2 * (width / 2) ** 2, 0.0, separable=False)
 
 

@@ -130,7 +130,13 @@ MIXED = PANEL.replace(
 @pytest.mark.parametrize(
     ("spec", "options", "changed", "rows", "model"),
     [
-        (PANEL, (), ("--set", "baseline.accuracy=0.7"), {"baseline.accuracy": ["0.6", "0.7"]}, "simulated (accuracy=0.7)"),
+        (
+            PANEL,
+            (),
+            ("--set", "baseline.accuracy=0.7"),
+            {"baseline.accuracy": ["0.6", "0.7"]},
+            "simulated (accuracy=0.7)",
+        ),
         (
             PANEL,
             (),

@@ -85,6 +85,24 @@ def test_a_table_of_a_spec_says_what_is_the_same() -> None:
         table("lots")
 
 
+def test_a_test_of_one_metric_among_several_is_named_once() -> None:
+    scores = [
+        EpisodeScore(f"{p}/q{i}/0", p, {"model": "m", "p": p}, {"score": float(i % 2), "calls": float(i % 3)})
+        for p in "ab"
+        for i in range(9)
+    ]
+    sides = {"label": "p", "base": "a", "with": "b", "margin": 0.1}
+    entry = {"title": "T", "rows": "metric", "metrics": ["score", "calls"], "compare": sides}
+    notes = " ".join(build(TableSpec.parse(entry), scores, {"score": Score(), "calls": Score()}).notes)
+    assert "not decided: score. " in notes and "do not vary: calls." in notes
+
+
+def test_a_margin_beside_compare_belongs_inside() -> None:
+    entry = {"title": "T", "rows": "p", "metrics": "score", "compare": {"label": "p", "base": "a", "with": "b"}}
+    with pytest.raises(SpecError, match=r"unknown key 'margin'. It belongs inside compare: `compare: {…, margin: …}`"):
+        TableSpec.parse({**entry, "margin": "3%"})
+
+
 def test_a_run_against_the_figures_of_a_paper(tmp_path: Path, capsys: Capsys) -> None:
     run = str(tmp_path / "run")
     more = ("--set", "matrix.problem=[coloring, consensus]", "--limit", "2", "--output_path", run)

@@ -93,12 +93,19 @@ def test_the_test_is_scipys_over_what_both_sides_have() -> None:
     assert table.notes == (
         "CAMOC against Base. A pair has the same agents, and the mean of its episodes where a side has several.",
         "In brackets: the 95 % interval of the difference; it holds 0 where p is 0.05 or more.",
-        "p: exact two-sided sign-flip test of pairs (of zeros and ones McNemar's exact test); p (Holm): after Holm's "
-        "correction for the one test.",
+        "p: exact two-sided sign-flip test of pairs; p (Holm): after Holm's correction for the one test.",
         "4 pairs cannot show a difference: 6 must differ before p can be below 0.05.",
         "detectable –: at as many pairs no difference that is possible is found so, or the numbers do not vary.",
         "1 of 5 combinations of agents have numbers on one side only and are in no pair.",
     )
+
+
+def test_mcnemars_test_is_named_where_a_metric_has_zeros_and_ones_only() -> None:
+    """Also not of the means of two repeats of zeros and ones."""
+    ones, noughts = episodes("Base", [0.0, 0.0, 1.0, 1.0]), episodes("CAMOC", [1.0, 0.0, 1.0, 0.0])
+    assert "McNemar" in " ".join(made([*ones, *noughts], {"paired_by": "agents"}).notes)
+    again = [replace(one, id=f"{one.id}1", numbers={**one.numbers, "solved": 1.0}) for one in ones]
+    assert "McNemar" not in " ".join(made([*ones, *again, *noughts], {"paired_by": "agents"}).notes)
 
 
 def test_without_labels_the_case_makes_a_pair() -> None:

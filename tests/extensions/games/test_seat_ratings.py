@@ -87,7 +87,9 @@ def test_a_note_says_what_seats_and_deals_are_worth() -> None:
     assert "The luck of the deal makes a difference between two seats of ±" in lucky
 
 
-@pytest.mark.parametrize(("advantage", "luck"), [(1.0, 0.0), (0.0, 0.0), pytest.param(1.0, 1.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("advantage", "luck"), [(1.0, 0.0), (0.0, 0.0), pytest.param(1.0, 1.0, marks=pytest.mark.slow)]
+)
 def test_intervals_of_seats_cover_what_they_are_worth(advantage: float, luck: float) -> None:
     covered = 0
     for seed in range(20):

@@ -38,6 +38,8 @@ def test_it_says_which_side_is_better_and_both_can_be_played_on(
     assert "harness compare --until decided ended the run" in a.tables[0].notes[-1]
     _, out, _ = invoke(capsys, "compare", str(a.folder), str(b.folder))
     assert "A: simulated: harness compare --until decided ended the run." in " ".join(out.split())
+    board = " ".join(invoke(capsys, "leaderboard", str(a.folder), str(b.folder))[1].split())
+    assert all(f"simulated ({side}): harness compare --until decided ended the run." in board for side in "ab")
     again = compare(capsys, spec, tmp_path / "c", "--set_b", "baseline.accuracy=0.3")
     assert " ".join(again[1].split()) == said
     whole = harness.evaluate(SUMS, output_path=tmp_path / "c" / "a")
