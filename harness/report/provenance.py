@@ -30,9 +30,8 @@ def players_of(meta: Mapping[str, Any]) -> str:
     """Who played, with arguments: the model or policy that was given, then the spec's other models by their names."""
     engines = mapping(meta, "engine_args")
     others = [f"{name}: {_named(mapping(engines, name))}" for name in engines if name != "model"]
-    return "; ".join(
-        [_named({**(baseline_of(meta) or mapping(engines, "model")), "model": meta.get("model")}), *others]
-    )
+    given = {**(baseline_of(meta) or mapping(engines, "model")), "model": meta.get("model")}
+    return "; ".join([_named(given), *others])
 
 
 def _named(arguments: Mapping[str, Any]) -> str:

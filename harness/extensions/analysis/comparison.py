@@ -207,7 +207,9 @@ def _recorded(a: RunPart, b: RunPart) -> dict[str, tuple[str, str]]:
 def _engines(meta: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Name of each model of a run → what its engine is, and where."""
     arguments, types = mapping(meta, "engine_args"), mapping(meta, "engine_types")
-    found = {name: {"engine": types.get(name), **mapping(arguments, name)} for name in arguments}
+    found: dict[str, Mapping[str, Any]] = {
+        name: {"engine": types.get(name), **mapping(arguments, name)} for name in arguments
+    }
     if own := mapping(mapping(meta, "identity"), "engine"):
         found["model"] = {**found.get("model", {}), **own}
     return found

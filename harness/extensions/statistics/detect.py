@@ -227,8 +227,8 @@ def _notes(
 ) -> Iterator[str]:
     if "tournament" in plan.spec.data:
         if deals is not None:
-            half = deals.seat_half
-            ends = "" if half is None else f" (95 % interval {deals.seat - half:+.2g} to {deals.seat + half:+.2g})"
+            off = deals.seat_half
+            ends = "" if off is None else f" (95 % interval {deals.seat - off:+.2g} to {deals.seat + off:+.2g})"
             yield (
                 f"By {deals.games:,} games of {deals.deals:,} deals in {', '.join(runs)}: points of one contestant "
                 f"less those of the other vary with a standard deviation of {math.sqrt(spread.unit):.2g} among deals "

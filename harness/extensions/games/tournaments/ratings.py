@@ -320,7 +320,7 @@ def _seat_notes(found: Strengths, games: Sequence[Game]) -> Iterable[str]:
         where = f" of {game}" if game and len(found.seats) > 1 else ""
         halves = [found.quantile * error for error in found.seat_errors.get(game, ())]
         ends = [f" [{ELO * (x - half):+.0f}, {ELO * (x + half):+.0f}]" for x, half in zip(seats, halves, strict=False)]
-        worth = ", ".join(f"{ELO * x:+.0f}{end}" for x, end in itertools.zip_longest(seats, ends, fillvalue=""))
+        worth = ", ".join(f"{ELO * x:+.0f}{end}" for x, end in zip(seats, ends or [""] * len(seats), strict=True))
         known = " (95 % intervals)" if ends else " (too few observations for intervals)"
         yield f"Seats{where} are worth {worth} points, in their order{known}: ratings are those of equal seats."
     if found.luck is not None:
