@@ -80,7 +80,7 @@ def test_report_and_score_print_the_tables_again(capsys: pytest.CaptureFixture[s
     if form == "json":
         assert json.loads(out)[0]["title"] == "Agreement"
     code, again, _ = invoke(capsys, "score", str(tmp_path / "r"), "--format", form)
-    said = "toy: coin, generation_kwargs: (none: policies play), limit: none, seed: 0, repeats: 1\n\n"
+    said = "toy: coin (bias=0.9), generation_kwargs: (none: policies play), limit: none, seed: 0, repeats: 1\n\n"
     said = said if form in ("text", "markdown") else ""  # nothing stands before data
     assert code == 0 and again.startswith(said + out.rstrip("\n"))
     assert invoke(capsys, "report", str(tmp_path / "r"), "--format", form, "--output", str(tmp_path / "f"))[0] == 0
