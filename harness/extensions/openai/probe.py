@@ -125,7 +125,8 @@ class Asker:
             try:
                 async with asyncio.timeout(self.timeout):
                     sent = {**self.base, **body, **self.extra}
-                    return _read(await self.server.client.post(path, cast_to=str, body=sent))
+                    named = {"headers": self.server.headers()}  # as of every request of a run: a server may refuse it
+                    return _read(await self.server.client.post(path, cast_to=str, body=sent, options=named))
             except openai.APIStatusError as error:
                 if not is_limit(error):
                     return ProbeAnswer(error=self.line(error), failure=error)

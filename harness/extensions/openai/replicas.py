@@ -7,13 +7,13 @@ import contextlib
 import json
 import logging
 import os
-import secrets
 import time
 from collections import Counter, deque
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
 
 from harness.api import Facts, Thread
 from harness.api.errors import SetupError
@@ -79,7 +79,7 @@ class Replica:
         self.limits: dict[str, int] = {}
         self.works_on: int | None = None
         self.in_flight = 0
-        self._id = f"harness-{secrets.token_hex(6)}"
+        self._id = str(uuid4())[:-12]
         self._sent, self._answered = count(), deque[tuple[int, float]](maxlen=_REMEMBERED)
         self.is_llama = self.bounds_replies = False
         self.renders_tools: bool | None = None
@@ -116,7 +116,8 @@ class Replica:
         body = {"model": model, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
         try:
             async with asyncio.timeout(min(PROBE, timeout)):
-                await self.client.post("/chat/completions", cast_to=object, body=body)
+                named = {"headers": self.headers()}
+                await self.client.post("/chat/completions", cast_to=object, body=body, options=named)
         except Exception as error:
             return lacks_model(error)
         return False
@@ -171,6 +172,8 @@ class Replica:
         """
         loop = asyncio.get_running_loop()
         number, sent = next(self._sent), loop.time()
+        name = self._name(number)
+        named = {"headers": {ID_HEADER: name}}
         timer: asyncio.TimerHandle | None = None
         self.in_flight += 1
         try:
@@ -186,7 +189,6 @@ class Replica:
 
                 timer = loop.call_at(sent + timeout, check)
                 try:
-                    named = {"headers": {ID_HEADER: f"{self._id}-{number}"}}
                     data = as_json(await self.client.post(path, cast_to=object, body=body, options=named))
                 finally:
                     timer.cancel()
@@ -199,8 +201,17 @@ class Replica:
         while self._answered and self._answered[-1][0] > number:  # whoever waits behind these waits behind this one too
             self._answered.pop()
         self._answered.append((number, loop.time()))
-        check_id(f"{self._id}-{number}", data.get("id") if isinstance(data, dict) else None)
+        check_id(name, data.get("id") if isinstance(data, dict) else None)
         return data
+
+    def _name(self, number: int) -> str:
+        """The name of a request: a UUID, since some servers refuse all others. Its last twelve digits are the number,
+        and what stands before them is the same for all requests to this server."""
+        return f"{self._id}{number:012x}"
+
+    def headers(self) -> dict[str, str]:
+        """What goes with a request that is not sent by `post`: its name."""
+        return {ID_HEADER: self._name(next(self._sent))}
 
     async def close(self) -> None:
         """Release the connections."""

@@ -115,7 +115,8 @@ class TokenFields:
         body = {"model": model, "messages": _TRIAL, "max_tokens": 1, **self.body(True)}
         what = "token ids and log-probabilities" if self._logprobs else "token ids"
         try:
-            data = as_json(await replica.client.post("/chat/completions", cast_to=object, body=body))
+            named = {"headers": replica.headers()}
+            data = as_json(await replica.client.post("/chat/completions", cast_to=object, body=body, options=named))
             found = self.read(data)
             if self.is_llama:
                 await self._prompt(replica, body)

@@ -19,17 +19,19 @@ class GarbledError(Exception):
 
 
 ID_HEADER = "X-Request-Id"
-"""Names a request. vLLM names its answer by it, and gateways give it back."""
+"""Names a request, by a UUID: llama-cpp-python's server takes no other. vLLM names its answer by it, and gateways give
+it back."""
 
 
 def check_id(sent: str, said: Any) -> None:
     """Raise `GarbledError` where an answer names another request of this engine than the one that was `sent`: what
-    stands before the number of both is the same."""
+    stands before the number of both, twelve hexadecimal digits, is the same."""
     own, _, number = sent.rpartition("-")
     if own and isinstance(said, str) and f"{own}-" in said:
-        other = re.match(r"\d+", said[said.index(f"{own}-") + len(own) + 1 :])
+        other = re.match(r"[0-9a-f]{12}", said[said.index(f"{own}-") + len(own) + 1 :])
         if other is not None and other[0] != number:
-            raise GarbledError(f"the server answers request {number} with the reply to request {other[0]}")
+            which = int(number, 16), int(other[0], 16)
+            raise GarbledError("the server answers request {} with the reply to request {}".format(*which))
 
 
 REASONS = frozenset(

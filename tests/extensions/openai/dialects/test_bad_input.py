@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from aiohttp import web
@@ -17,7 +18,7 @@ from harness.api.errors import SetupError
 from harness.extensions.openai.replicas import as_json
 from harness.extensions.openai.wire import read_completion
 from harness.runtime.runner import RunStoppedError
-from tests.extensions.openai.dialects.play import by_seed, calm, every, play, report
+from tests.extensions.openai.dialects.play import by_seed, calm, errors, every, play, report
 from tests.extensions.openai.dialects.speaker import events
 from tests.helpers.commands import invoke
 from tests.helpers.fake_openai import Body, FakeOpenAI, Fault, chat, garbage, half, raw
@@ -29,7 +30,7 @@ def naming(where: str, of_another: bool) -> Fault:
 
     async def fault(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
         own, _, number = request.headers["X-Request-Id"].rpartition("-")
-        name = f"{own}-{int(number) + of_another}"
+        name = f"{own}-{int(number, 16) + of_another:012x}"
         said = chat("?" if of_another else by_seed(await request.json()))
         if where == "json":
             return web.json_response({**said, "id": f"chatcmpl-{name}"})
@@ -52,6 +53,46 @@ def test_a_server_that_names_each_request_rightly(where: str, tmp_path: Path) ->
     with FakeOpenAI(faults=lambda body: naming(where, of_another=False)) as server:
         done = play(tmp_path / "run", server)
     assert report(done)["retries"] == report(done)["failures"] == 0
+
+
+async def nothing_but_400(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
+    """The answer of llama-cpp-python's server, by starlette_context, to a request whose name is no UUID."""
+    return web.Response(status=400)
+
+
+async def if_named_by_a_uuid(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
+    try:
+        UUID(request.headers["X-Request-Id"])
+    except ValueError:
+        return await nothing_but_400(server, request)
+    return web.json_response(chat(by_seed(await request.json())))
+
+
+def request_names(server: FakeOpenAI) -> list[str]:
+    return [value for headers in server.headers for name, value in headers.items() if name.lower() == "x-request-id"]
+
+
+def test_a_server_that_takes_uuids_only(tmp_path: Path) -> None:
+    with FakeOpenAI(faults=lambda body: if_named_by_a_uuid) as server:
+        done = play(tmp_path / "run", server)
+        names = request_names(server)
+    assert errors(done) == [] and report(done)["failures"] == 0
+    assert len({*names}) == len(names)
+
+
+def test_a_probe_names_its_requests_as_a_run_does(capsys: pytest.CaptureFixture[str]) -> None:
+    with FakeOpenAI(lambda body: "hello") as server:
+        assert invoke(capsys, "probe", server.url)[0] == 0
+        names = request_names(server)
+    assert [str(UUID(name)) for name in names] == names and len({*names}) == len(names) > 5
+
+
+def test_a_refusal_without_a_word_says_so(tmp_path: Path) -> None:
+    with (
+        FakeOpenAI(faults=lambda body: nothing_but_400) as server,
+        pytest.raises(RunStoppedError, match="400 with an empty body"),
+    ):
+        play(tmp_path / "run", server)
 
 
 def test_replies_to_others_alone_stop_the_run(tmp_path: Path) -> None:
