@@ -14,10 +14,16 @@ from harness.storage.redaction import redacted
 # OpenAI and vLLM: "maximum context length", "context_length_exceeded", "exceeds the context window"; vLLM also: "longer
 # than the maximum model length"; llama.cpp: "exceed_context_size_error", "available context size"; SGLang: "longer
 # than the model's context length", "exceeds the maximum allowed length"; gateways: "prompt is too long", "input token
-# count".
+# count"; TGI and Together: "`inputs` tokens + `max_new_tokens` must be <= 4096", "`inputs` must have less than 1024
+# tokens"; Bedrock: "Input is too long for requested model"; Cohere: "too many tokens: size limit exceeded"; Groq:
+# "Please reduce the length of the messages or completion"; xAI: "maximum prompt length is 131072 but the request
+# contains …"; Moonshot: "exceeded model token limit"; Zhipu: "Prompt exceeds max length"; DashScope: "Range of input
+# length should be [1, 30720]".
 _OVERFLOW = re.compile(
-    r"context[ _-]?(length|window|size)|maximum (model|allowed|input) length|prompt is too long"
-    r"|input token count|too many (input|prompt) tokens|trying to keep the first \d+ tokens",
+    r"context[ _-]?(length|window|size)|maximum (model|allowed|input|prompt) length|(prompt|input) is too long"
+    r"|input token count|too many (input|prompt) tokens|trying to keep the first \d+ tokens"
+    r"|inputs\W{1,3}(tokens \+|must have less than)|too many tokens: size limit|reduce the length of"
+    r"|exceeded model token limit|prompt exceeds max(imum)? length|range of input length",
     re.IGNORECASE,
 )
 
@@ -33,6 +39,8 @@ def in_one_line(error: Exception, secrets: Collection[str]) -> str:
     if error.__cause__ is not None and not hasattr(error, "status_code") and not isinstance(error, GarbledError):
         # The transport's own words: the package calls a refused connection a timeout.
         text = f"{str(error.__cause__) or type(error.__cause__).__name__} ({type(error).__name__})"
+    if hasattr(error, "status_code") and getattr(error, "body", None) == "":
+        text += " with an empty body"
     return " ".join(redacted(text[:10_000], {*secrets}).split())[:500]
 
 
@@ -45,12 +53,20 @@ def server_words(error: Exception, secrets: Collection[str]) -> str:
     return f"HTTP {status}: {' '.join(redacted(message[:10_000], {*secrets}).split())[:300]}"
 
 
+# OpenAI (429) and Groq (413): "Request too large for gpt-4o … on tokens per min (TPM): Limit 30000, Requested 61000":
+# it never fits a limit of the rate.
+_TOO_LARGE = re.compile(r"request too large for", re.IGNORECASE)
+
+
 def overflows(error: Exception) -> bool:
     """Whether an error says that the prompt does not fit the context window.
 
-    Credentials, unknown models and rate limits ("… tokens per minute") speak of other things.
+    Credentials, unknown models and rate limits ("… tokens per minute") speak of other things. HTTP 413 means it without
+    a word, unless it speaks of such a limit (Groq).
     """
     status, text = _parts(error)
+    if status == 413:
+        return not _TOO_LARGE.search(text)
     return status not in (401, 403, 404, 429) and bool(_OVERFLOW.search(text))
 
 
@@ -80,10 +96,6 @@ def has_died(error: Exception) -> bool:
 
 # Gateways say HTTP 200, or 503, and the provider's 429 within.
 _LIMITED = re.compile(r"'code': '?429\b|rate[ _-]limit(?:ed|s)? (?:reached|exceeded)|too many requests", re.IGNORECASE)
-
-
-# OpenAI: "Request too large for gpt-4o … on tokens per min (TPM): Limit 30000, Requested 61000": it never fits.
-_TOO_LARGE = re.compile(r"request too large for", re.IGNORECASE)
 
 
 def is_limit(error: Exception) -> bool:
@@ -127,12 +139,14 @@ class TokensLeft:
 # However, you requested 9000 tokens (1000 in the messages, 8000 in the completion)"; vLLM: "maximum context length is
 # 8192 tokens and your request has 500 input tokens"; SGLang: "maximum context length of 8192 tokens. You requested a
 # total of 9000 tokens: 1000 tokens from the input messages and 8000 tokens for the completion"; Anthropic and
-# gateways: "exceed context limit: 188240 + 21333 > 200000".
+# gateways: "exceed context limit: 188240 + 21333 > 200000"; TGI: "`inputs` tokens + `max_new_tokens` must be <= 4096.
+# Given: 4000 `inputs` tokens and 200 `max_new_tokens`".
 _COUNTED = (
     re.compile(r"length is (?P<window>\d+) tokens.{0,200}?\b(?P<prompt>\d+) (?:in (?:the|your) [mp]|of text)"),
     re.compile(r"length (?:is|of) (?P<window>\d+) tokens.{0,200}?\bhas (?P<prompt>\d+) input tokens"),
     re.compile(r"length (?:is|of) (?P<window>\d+) tokens.{0,200}?\b(?P<prompt>\d+) tokens from the input"),
     re.compile(r"context limit: (?P<prompt>\d+) \+ \d+ > (?P<window>\d+)"),
+    re.compile(r"max_new_tokens\W{0,3} must be <= (?P<window>\d+)\. Given: (?P<prompt>\d+) \W?inputs"),
 )
 # vLLM since 0.15 stops counting where the prompt is too long beside max_tokens: "maximum context length is 128000
 # tokens. However, you requested 65535 output tokens and your prompt contains at least 62466 input tokens".

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from tests.extensions.openai.dialects.play import by_seed, calm, errors, play, refusing, report
 from tests.helpers.fake_openai import Body, FakeOpenAI, Fault, raw, status
@@ -45,6 +46,8 @@ BOTH = {
     "total of {total} tokens: {prompt} tokens from the input messages and {asked} tokens for the completion.",
     "OpenRouter": "This endpoint's maximum context length is {window} tokens. However, you requested about {total} "
     "tokens ({prompt} of text input, {asked} in the output). Please reduce the length of either one.",
+    "TGI": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= {window}. Given: {prompt} `inputs` "
+    "tokens and {asked} `max_new_tokens`",
     "Anthropic": "input length and `max_tokens` exceed context limit: {prompt} + {asked} > {window}, decrease input "
     "length or `max_tokens` and try again",
 }
@@ -75,6 +78,16 @@ ALONE = {
     "reduce the length of the input messages.",
     "SGLang": "The input (300 tokens) is longer than the model's context length (100 tokens).",
     "llama.cpp": "request (300 tokens) exceeds the available context size (100 tokens), try increasing it",
+    "TGI": "Input validation error: `inputs` must have less than 100 tokens. Given: 300",
+    "TGI with the reply": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 100. Given: 300 "
+    "`inputs` tokens and 8 `max_new_tokens`",
+    "Bedrock": "Input is too long for requested model.",
+    "Cohere": "too many tokens: size limit exceeded by 200 tokens. Try using shorter or fewer inputs.",
+    "Groq": "Please reduce the length of the messages or completion.",
+    "xAI": "This model's maximum prompt length is 100 but the request contains 300 tokens.",
+    "Moonshot": "Invalid request: Your request exceeded model token limit: 100",
+    "Zhipu": "Prompt exceeds max length",
+    "DashScope": "Range of input length should be [1, 100]",
 }
 
 
@@ -86,6 +99,23 @@ def test_a_prompt_that_does_not_fit_is_too_long_at_once(tmp_path: Path, server_w
         assert len(server.bodies) == report(done)["requests"]
     kinds = {turn["error_kind"] for turn in done.turns() if turn["error_kind"] not in (None, "parse")}
     assert kinds == {"context_length"}
+
+
+async def body_too_large(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
+    """What nginx and other servers answer to a body that is longer than they read."""
+    return web.Response(status=413)
+
+
+GROQ = "Request too large for model `fake` in organization `o` on tokens per minute (TPM): Limit 100, Requested 300"
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"), [(body_too_large, "context_length"), (status(413, GROQ), "refused")], ids=["bare", "rate"]
+)
+def test_a_413_without_a_word_is_too_long(tmp_path: Path, fault: Fault, kind: str) -> None:
+    with FakeOpenAI(by_seed, faults=lambda body: fault if len(body["messages"]) > 3 else None) as server:
+        done = play(tmp_path / "run", server, max_error_rate=1)
+    assert {turn["error_kind"] for turn in done.turns()} - {None, "parse"} == {kind}
 
 
 CAPS = {
