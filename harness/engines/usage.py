@@ -80,11 +80,12 @@ def billed_inner(used: InnerUsage) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Spent:
-    """Calls, tokens and seconds that were used of a budget."""
+    """Calls, tokens, seconds and millionths of a USD that were used of a budget."""
 
     calls: int = 0
     tokens: int = 0
     seconds: float = 0.0
+    micros: int = 0
 
 
 class Usage:

@@ -17,6 +17,7 @@ from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.plugins.lookup import part
 from harness.report.provenance import of_run
+from harness.report.spending import spending_of
 from harness.tables import EpisodeScore, HeadlineSpec, ResultRow, Table, TableSpec, build, rows
 from harness.tables.spec import as_tuple
 
@@ -97,7 +98,9 @@ class Run:
             entries = [priced(entry, self.prices) for entry in entries]
         tables = list[Table]()
         paid = [*self.scores, *self.begun]
-        counted = any({*counts} - {"uncounted"} for score in paid for counts in score.usage.values())
+        beside = spending_of(self.meta)
+        used = [*(score.usage for score in paid), *beside.values()]
+        counted = any({*counts} - {"uncounted"} for usage in used for counts in usage.values())
         if counted:
             from harness.tables import spent
 
@@ -107,7 +110,7 @@ class Run:
             tables = [build(table, shown, self.metrics) for table in entries]
             tables = self.headline.explained(entries, tables, self.scores)
         if counted:
-            tables += filter(None, [spent.table(paid, self.prices)])
+            tables += filter(None, [spent.table(paid, self.prices, beside)])
         further = (*of_run(self.meta), *filter(None, [self.unfinished]))
         return [replace(table, notes=(*table.notes, *further)) for table in tables]
 

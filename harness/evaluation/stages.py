@@ -23,6 +23,7 @@ from harness.evaluation.post_run import PostRun
 from harness.evaluation.run import Run
 from harness.plugins import approvals
 from harness.plugins.lookup import loadable_classes
+from harness.report.spending import with_spending
 from harness.runtime import run_json
 from harness.runtime.abilities import lacking
 from harness.runtime.executors import Executor, choose_executor
@@ -236,12 +237,20 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     meta["model"] = next((score.model for score in scores), meta["model"])  # an engine may learn it when it starts
     if work.listeners is not None:
         work.listeners.finished = True
-    meta = run_json.reported(meta, work.reports, executor.report())
+    meta = with_spending(run_json.reported(meta, work.reports, executor.report()), {}, _NOT_COUNTED)
     if enough and run.rule is not None:
         counted = {score.id for score in scores}
         other = {"not_counted": sorted(work.done.keys() - counted)}
         meta["stopped"] = {**run.rule.record(), "episodes": len(scores), "of": total, **other}
+        from harness.runtime.usage_so_far import usage_but_of  # what only a run needs that a rule ends
+
+        paid = usage_but_of(counted, storage.JournalState(*storage.journals(folder)), meta, work.plan)
+        meta = with_spending(meta, {_NOT_COUNTED: paid} if paid else {}, _NOT_COUNTED)
     return replace(run, plan=replace(plan, model=str(meta["model"])), meta=meta, scores=tuple(scores))
+
+
+_NOT_COUNTED: Final = "episodes that count in no number"
+"""What was spent on those that were under way when a rule ended the run."""
 
 
 def follow(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:

@@ -46,6 +46,7 @@ class RunRecord(TypedDict, total=False):
     hardware: dict[str, Any]
     stopped: dict[str, Any]
     judges: _Records
+    spent_beside: dict[str, dict[str, dict[str, float]]]
     engines: _Records
     reply_code: str
     extensions: _Records

@@ -325,13 +325,14 @@ def work_of(
     on_score(None)
     progress = storage.JournalState(*storage.journals(folder))
     before = progress.calls + spent.calls, progress.tokens + spent.tokens
+    micros = progress.micros + spent.micros
     return Work(
         plan=plan,
         episodes=episodes,
         folder=folder,
         options=options,
         report_score=on_score,
-        usage=_usage_of(plan, options.budget, *before, spent.seconds, progress.micros),
+        usage=_usage_of(plan, options.budget, *before, spent.seconds, micros),
         moves=progress.moves,
         inner=progress.inner,
         ends=progress.ends,

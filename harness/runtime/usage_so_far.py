@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from harness.api import Move
@@ -12,6 +12,8 @@ from harness.config.plan import Plan, episode_id
 from harness.engines.usage import billed
 from harness.storage import JournalState, Line, completion_of
 from harness.storage.inner_calls import INNER
+from harness.tables import NOT_RUN, EpisodeScore
+from harness.tables.cost import spent_by_model
 
 Usage = dict[str, dict[str, float]]
 """As `EpisodeScore.usage`."""
@@ -53,6 +55,17 @@ def usage_so_far(
     have = "has" if unknown == 1 else "have"
     left_out = f"Costs lack replies of {unknown} that {have} begun, as it is not known which models gave them: {why}."
     return usages, left_out if unknown else ""
+
+
+def usage_but_of(
+    counted: Container[str], state: JournalState, meta: Mapping[str, Any], plan: Plan
+) -> dict[str, dict[str, float]]:
+    """Model → what its replies are billed by in all episodes but the `counted` ones, ended or not; as
+    `spent_by_model`."""
+    usages, _ = usage_so_far(state, meta, lambda: plan)
+    ended = [EpisodeScore.from_json({"id": name, **end}) for name, end in state.ends.items() if name not in counted]
+    begun = [EpisodeScore(name, "", error=NOT_RUN, usage=usage) for name, usage in usages.items()]
+    return spent_by_model([*ended, *begun])
 
 
 def _replies(moves: Mapping[tuple[str, int], Move]) -> Iterable[Move]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Final, Literal, Required, TypedDict
@@ -187,9 +188,12 @@ def whole_cost(prices: Prices, scores: Sequence[EpisodeScore], failed: int) -> C
     return usd_cell(paid, known, failed=failed, missing=missing)
 
 
-def spending_notes(scores: Iterable[EpisodeScore], prices: Prices) -> Iterable[str]:
+def spending_notes(spent: Iterable[SpentByModel], prices: Prices) -> Iterable[str]:
     """At which prices costs are counted, which are missing, and what is counted in no cost."""
-    counts = spent_by_model(scores)
+    counts = dict[str, Counter[str]]()
+    for one in spent:
+        for model, own in one.items():
+            counts.setdefault(model, Counter()).update(own)
     priced = [model for model, own in counts.items() if any(own.get(kind) for kind in TOKENS)]
     if rates := [f"{model} {prices[model]}" for model in priced if model in prices]:
         yield f"Prices in USD per million tokens: {'; '.join(rates)}."
@@ -201,6 +205,10 @@ def spending_notes(scores: Iterable[EpisodeScore], prices: Prices) -> Iterable[s
     for model, own in counts.items():
         if count := own.get("uncounted"):
             yield f"{model}: {count:,.0f} replies do not say how many tokens they took, so what they cost is unknown."
+
+
+SpentByModel = Mapping[str, Mapping[str, float]]
+"""As `spent_by_model`."""
 
 
 def spent_by_model(scores: Iterable[EpisodeScore]) -> dict[str, dict[str, float]]:
@@ -293,7 +301,7 @@ class Cost(TableKey):
         if parts:
             yield from cost_notes(parts, scores, self.prices)
         if len(parts) < len(self.costs):
-            yield from spending_notes(scores, self.prices)
+            yield from spending_notes([spent_by_model(scores)], self.prices)
 
 
 def priced(table: TableSpec, prices: Prices) -> TableSpec:

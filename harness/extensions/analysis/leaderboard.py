@@ -16,8 +16,9 @@ from harness.evaluation.run import Run
 from harness.extensions.analysis.published_beside import cited
 from harness.plugins.manifests import offers
 from harness.report.provenance import of_run
+from harness.report.spending import spending_of
 from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, text
-from harness.tables.cost import Price, Prices, priced, total, usd_of_episodes
+from harness.tables.cost import Price, Prices, priced, total, usd_of, usd_of_episodes
 from harness.tables.published_figures import PublishedTable
 from harness.tables.spent import beside_calls
 
@@ -62,8 +63,13 @@ class RunScores:
         if self.run.get("policies_only"):
             return "nothing: policies play"
         amounts = usd_of_episodes(self.scores, self.prices)
-        if (paid := total(amounts)) is not None:
-            return f"{paid} for {len(amounts):,} episodes, by what replies say and the known prices"
+        beside = {
+            purpose: total(usd_of(counts, self.prices.get(model)) for model, counts in spent.items())
+            for purpose, spent in spending_of(self.run).items()
+        }
+        if (paid := total([*amounts, *beside.values()])) is not None:
+            parts = "".join(f"; of it {usd or 'an unknown cost'} for {purpose}" for purpose, usd in beside.items())
+            return f"{paid} for {len(amounts):,} episodes{parts}, by what replies say and the known prices"
         counted = [x for score in self.scores for name in _TOKENS if (x := score.number(name)) is not None]
         return f"{sum(counted):,.0f} tokens; no price is known" if counted else "not known: no price"
 

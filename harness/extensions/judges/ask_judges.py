@@ -68,4 +68,4 @@ def _spent(run: Path, own: Path, began: float) -> Spent:
     """What the run and its other judges used of the budget; a judge's own journal is counted when it plays."""
     others = (path for path in run.glob(f"{FOLDER}/*/{storage.JOURNAL}") if path.parent != own)
     state = storage.JournalState(*storage.journals(run), *others, only=())
-    return Spent(state.calls, state.tokens, time.monotonic() - began)
+    return Spent(state.calls, state.tokens, time.monotonic() - began, state.micros)

@@ -177,6 +177,8 @@ def judge_plan(
 ) -> Plan:
     """The plan of judges: one engine, a panel of the judged spec's models, or a policy. Errors as `resolve.plan`."""
     data = dict(data)
+    if prices := judged.spec.get("prices"):  # by which a budget and tables count what the judges cost
+        data["prices"] = prices
     if len(panel) > 1:
         data["models"] = {model: judged.spec.get("models", {})[model] for model in panel}
     elif engine is None:

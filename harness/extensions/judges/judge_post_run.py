@@ -6,7 +6,7 @@ import time
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from harness import storage
 from harness.api import Engine
@@ -25,6 +25,7 @@ from harness.evaluation.post_run import Play, PostRun
 from harness.evaluation.run import Run
 from harness.evaluation.stages import OnMore, OpenRun, follow_up
 from harness.plugins import approvals
+from harness.report.spending import with_spending
 from harness.runtime.options import Options
 from harness.runtime.run_schema import check_journals
 from harness.runtime.sources import changed
@@ -35,7 +36,10 @@ from .judge_options import engine_of, mistakes_at
 from .judge_plans import Judging, judgings, plan_of, together
 from .judge_records import in_words, unchanged
 from .judge_task import JudgedMetric
-from .judge_verdicts import missing_in_words, with_verdicts
+from .judge_verdicts import costs, missing_in_words, with_verdicts
+
+_COST: Final = "judge of "
+"""What begins the name of a judge's row of costs."""
 
 METRIC = "judge"
 """What a metric is called that is added to a run's spec, unless it has a name."""
@@ -122,7 +126,11 @@ class Judges(PostRun):
         """Ask the judges about the answers that they have not rated yet, and give the run their numbers."""
         recorded = {**done.meta.get("judges", {}), **ask(self._asked, plan, done.folder, options, play, began)}
         scores = with_verdicts(done.scores, done.metrics, recorded, done.folder)
-        return replace(done, meta={**done.meta, "judges": recorded}, scores=scores)
+        meta = with_spending(
+            done.meta, {f"{_COST}{name}": spent for name, spent in costs(recorded, done.folder).items()}, _COST
+        )
+        return replace(done, meta={**meta, "judges": recorded}, scores=scores)
+
 
 
 def judge(

@@ -13,6 +13,7 @@ from harness.api.errors import DataError
 from harness.api.run_files import META, SCORES
 from harness.extensions.judges.judge_task import COUNTS, RATING, JudgedMetric, read_lines
 from harness.tables import EpisodeScore, load_scores
+from harness.tables.cost import spent_by_model
 
 from .judge_plans import CASES, FOLDER, Judging, folder_name
 from .judge_records import usable
@@ -100,6 +101,14 @@ def _verdicts(folder: Path, metric: JudgedMetric) -> dict[str, Numbers]:
             numbers[name] = sum(counts) if counts or name == "missing" else None
         verdicts[episode] = numbers
     return verdicts
+
+
+def costs(recorded: Mapping[str, Facts], run: Path) -> dict[str, dict[str, dict[str, float]]]:
+    """Metric → model → what its judge's replies are billed by, as `spent_by_model`; of metrics that one judge gave, the
+    first. Only of judges that are models. Raises `DataError`."""
+    first = {str(record["folder"]): name for name, record in reversed(usable(recorded).items())}
+    spent = {name: spent_by_model(scores_of(_inside(run, folder))) for folder, name in first.items()}
+    return {name: counts for name, counts in spent.items() if counts}
 
 
 def spent_in(folder: Path) -> dict[str, int]:
