@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 from harness.api import Completion, Engine
 from harness.api.errors import BudgetSpentError, EngineFatalError
@@ -42,6 +43,7 @@ class BoundedUsage(Usage):
         self._uncounted: Engine | None = None
         self._prices: Mapping[str, Price] = {}
         self._unpriced, self._micros_journaled = "", 0
+        self._states_cost: set[str] = set()  # models without a price whose answers say what they cost
 
     def count_costs(self, prices: Mapping[str, Price], micros: int) -> None:
         """Count money from here on: model → price, and the millionths of a USD that earlier processes used."""
@@ -52,22 +54,27 @@ class BoundedUsage(Usage):
         budget = self.budget
         if budget.max_calls is not None and self.calls >= budget.max_calls:
             raise BudgetSpentError("max_calls", budget.max_calls)
-        self.check_counted()
-        if budget.max_tokens_total is not None and self.tokens >= budget.max_tokens_total:
-            raise BudgetSpentError("max_tokens_total", budget.max_tokens_total)
-        self._check_cost()
+        self.check_kept()
+        for name in ("max_tokens_total", "max_cost"):
+            if self._is_used_up(name):
+                raise BudgetSpentError(name, getattr(budget, name))
         self.check_time()
 
-    def _check_cost(self) -> None:
-        most = self.budget.max_cost
-        if most is None:
-            return
+    def _is_used_up(self, name: Literal["max_tokens_total", "max_cost"]) -> bool:
+        most = getattr(self.budget, name)
+        used = self.tokens if name == "max_tokens_total" else self.micros / 1e6
+        return most is not None and used >= most
+
+    def check_kept(self) -> None:
+        self.check_counted()
         if self._unpriced:
             remedy = "Give the spec prices: {MODEL: {input: …, output: …}}, in USD per million tokens"
             elsewhere = "or write that into prices.yaml in the folder of your configuration"
             raise EngineFatalError(f"max_cost cannot be kept: {self._unpriced}. {remedy}, {elsewhere}")
-        if self.micros >= most * 1e6:
-            raise BudgetSpentError("max_cost", most)
+
+    def is_unproven(self, engine: Engine) -> bool:
+        known = engine.model in self._prices or engine.model in self._states_cost
+        return self.budget.max_cost is not None and not known and not self._unpriced and not engine.collects
 
     def check_time(self) -> None:
         if self._end is not None and self._now() >= self._end:
@@ -95,6 +102,7 @@ class BoundedUsage(Usage):
         self.calls += 1
 
     def answered(self, answer: Completion, engine: Engine) -> None:
+        self.late += self._is_used_up("max_tokens_total") or self._is_used_up("max_cost")
         super().answered(answer, engine)
         if answer.input_tokens is None or answer.output_tokens is None:
             self._uncounted = engine
@@ -106,6 +114,8 @@ class BoundedUsage(Usage):
         amount = usd_of(billed(answer, engine.collects), price)
         if amount is not None and amount.whole:
             self.micros += round(amount.value * 1e6)
+            if price is None:
+                self._states_cost.add(engine.model)
         else:
             lack = "does not say how many tokens its calls take" if price is not None else "has no price"
             self._unpriced = f"{engine.model} {lack}"

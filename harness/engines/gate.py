@@ -247,6 +247,8 @@ class Gate(Wrapper):
     @property
     def most_in_flight(self) -> int:
         """How many it gets at once, at present."""
+        if self.usage.is_unproven(self.engine):  # a budget may turn out not to be kept
+            return 1
         if (width := self.inner.width) is None and self._width is not None:
             width = self._width.now
         return self._most if width is None else min(self._most, width)

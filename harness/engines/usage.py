@@ -101,12 +101,13 @@ class Usage:
         answers, output_tokens, turns: what this process was answered, and the turns of models that it has recorded;
             `inner_calls`: how many of the answers were to calls of agents' programs; for progress only.
         micros: millionths of a USD, where costs are bounded.
+        late: answers that came when tokens or costs were used up already: their requests were in flight.
         exhausted: why it is used up, where another process keeps the count and has said so.
     """
 
     def __init__(self, calls: int = 0, tokens: int = 0) -> None:
         self.calls, self.tokens = calls, tokens
-        self.answers = self.output_tokens = self.turns = self.inner_calls = self.micros = 0
+        self.answers = self.output_tokens = self.turns = self.inner_calls = self.micros = self.late = 0
         self.budget, self.bounded = Budget(), False
         self._journaled = (calls, tokens)
         self.write: Callable[[list[int]], None] | None = None
@@ -114,6 +115,13 @@ class Usage:
 
     def check(self) -> None:
         """Raises `BudgetSpentError` when nothing is left, `EngineFatalError` when tokens cannot be counted."""
+
+    def check_kept(self) -> None:
+        """Raises `EngineFatalError` if it is not known what an answer used of the budget."""
+
+    def is_unproven(self, engine: Engine) -> bool:
+        """Whether only an answer of this engine will show that what it uses can be counted."""
+        return False
 
     def check_time(self) -> None:
         """Raises `BudgetSpentError` when the time is over."""

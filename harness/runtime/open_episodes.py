@@ -161,6 +161,7 @@ class Episodes:
             others = any(not self._needs_broken(job) for job in self.work.episodes)
             played = "; all episodes without this engine are played" if others else ""
             raise EngineFatalError(f"{'; '.join(broken)}{played}")
+        self.usage.check_kept()
         self._confirm_failures()
 
     async def _start(self, stack: contextlib.AsyncExitStack) -> None:

@@ -67,12 +67,28 @@ class BudgetReachedError(RunStoppedError):
 
             total_usage["usd"] = usage.micros / 1e6
             spending += f", {Usd(total_usage['usd'])} as spent"
+        if over := _over(spent, usage):
+            spending += f"; {over} over, by {usage.late:,} repl{'y' if usage.late == 1 else 'ies'} in flight"
         self.stopped = {"by": spent.by, "at": spent.at, "episodes": done, "of": total, "asked": total_usage}
         super().__init__(
             f"{spent}: {done} of {total} episodes are finished; {spending}",
             hint="The same command resumes it where it stopped"
-            + (", for as long again." if spent.by == "max_time" else f", with a higher {spent.by} or without it."),
+            + (", for as long again." if spent.by == "max_time" else f", with a higher {spent.by} or without it.")
+            + ("" if done else " With --max_concurrency 1 it plays one episode after another, and finishes some."),
         )
+
+
+def _over(spent: BudgetSpentError, usage: Usage) -> str:
+    """By how much the replies that were in flight have exceeded a budget of tokens or money; "" for not at all."""
+    if not usage.late:
+        return ""
+    if spent.by == "max_tokens_total" and usage.tokens > spent.at:
+        return f"{usage.tokens - spent.at:,.0f} tokens"
+    if spent.by == "max_cost" and usage.micros > spent.at * 1e6:
+        from harness.tables.cost import Usd  # what only a budget of money needs
+
+        return f"{Usd(usage.micros / 1e6 - spent.at)}"
+    return ""
 
 
 class SharesMissedError(RunStoppedError):

@@ -146,7 +146,8 @@ def _answer(data: Any, choice: Mapping[str, Any], **said: Any) -> Completion:
     reason = reason if isinstance(reason, str) else None
     if reason is not None and reason.lower() not in REASONS and not reason.lower().startswith("content_filter"):
         raise GarbledError(f"the server ended the reply with finish_reason {reason[:100]!r}")
-    answer = Completion(finish_reason=reason, **said, **read_usage(data.get("usage")))
+    usage = data.get("usage")
+    answer = Completion(finish_reason=reason, cost=cost_of(usage), **said, **read_usage(usage))
     spoke = answer.text or answer.reasoning or choice.get("message", {}).get("tool_calls")
     if not spoke and answer.output_tokens == 0 and not (reason or "").lower().startswith("content_filter"):
         raise GarbledError("the server's reply is empty, of 0 tokens: its model has not answered")
@@ -194,6 +195,17 @@ def read_usage(usage: Any) -> dict[str, Any]:
         ),
         "reasoning_tokens": count((completion, "reasoning_tokens"), (usage, "reasoning_tokens")),
     }  # fmt: skip
+
+
+def cost_of(usage: Any) -> float | None:
+    """USD that a server says a reply cost: OpenRouter as `cost`, Perplexity as `cost.total_cost`. None where it says
+    nothing; nor does 0, which gateways write that do not know it, or the fee on top of the user's own key (`is_byok`).
+    """
+    if not isinstance(usage, dict) or usage.get("is_byok"):
+        return None
+    said = usage.get("cost")
+    usd = said.get("total_cost") if isinstance(said, dict) else said
+    return float(usd) if type(usd) in (int, float) and 0 < usd < 1e6 else None
 
 
 def count_of(number: Any) -> int | None:

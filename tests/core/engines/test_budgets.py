@@ -390,3 +390,56 @@ def test_the_command_says_how_far_it_is_and_goes_on(tmp_path: Path, capsys: pyte
         assert "of 8 episodes are missing (max_calls 20 ended it)" in err and "Agreement" in out
         assert main([*COMMAND, folder, "--max_calls", "1000"]) == 0
         assert "Agreement" in capsys.readouterr().out
+
+
+def counting(**said: Any) -> tuple[Mock, list[Request]]:
+    """An engine whose replies say this of what they took, and the requests that it was sent."""
+    asked: list[Request] = []
+
+    async def answer(request: Request) -> Completion:
+        asked.append(request)
+        await asyncio.sleep(0)
+        return Completion("42", "stop", **said)
+
+    return Mock(model="m", function=answer), asked
+
+
+SUMS = {"overrides": ["matrix.terms=[2]", "protocol.parse_retries=0"], "max_concurrency": 64}
+
+
+@pytest.mark.parametrize("limit", [1, 40])
+def test_a_budget_of_money_without_a_price_ends_the_run_after_one_call(tmp_path: Path, limit: int) -> None:
+    """Also where no other call follows: the run is not as the user asked for it."""
+    engine, asked = counting(input_tokens=10, output_tokens=1)
+    with pytest.raises(RunStoppedError, match="max_cost cannot be kept: m has no price"):
+        harness.evaluate("arithmetic", engine, max_cost=9, limit=limit, output_path=tmp_path / "r", **SUMS)
+    assert len(asked) == 1
+
+
+def test_a_budget_of_money_is_kept_where_replies_say_what_they_cost(tmp_path: Path) -> None:
+    engine, asked = counting(cost=0.5)
+    run = harness.evaluate("arithmetic", engine, max_cost=100, limit=40, output_path=tmp_path / "r", **SUMS)
+    assert len(run.scores) == len(asked) == 40
+
+
+def test_a_budget_of_tokens_that_are_not_counted_ends_the_run_also_at_its_last_call(tmp_path: Path) -> None:
+    engine, _ = counting()
+    with pytest.raises(RunStoppedError, match="max_tokens_total cannot be kept"):
+        harness.evaluate("arithmetic", engine, max_tokens_total=9, limit=1, output_path=tmp_path / "r", **SUMS)
+
+
+@pytest.mark.parametrize(
+    ("budget", "over"),
+    [
+        ({"max_tokens_total": 20}, "420 tokens over, by 38 replies"),
+        ({"max_cost": 1.0}, "19.00 USD over, by 38 replies"),
+    ],
+)
+def test_the_end_says_what_replies_in_flight_used_beyond_it(tmp_path: Path, budget: Any, over: str) -> None:
+    engine, asked = counting(input_tokens=10, output_tokens=1, cost=0.5)
+    with pytest.raises(BudgetReachedError, match=over):
+        harness.evaluate(
+            "arithmetic", engine, limit=90, output_path=tmp_path / "r", **budget,
+            overrides=[*SUMS["overrides"], "prices={m: {input: 1, output: 1}}"], max_concurrency=40,
+        )  # fmt: skip
+    assert len(asked) == 40

@@ -96,3 +96,22 @@ def test_a_count_that_does_not_grow_is_reported_with_both_its_causes(
     stands = counted != "all"
     assert (report(done).get("prompts_not_grown", 0) > 0) == stands
     assert ("cuts long prompts in silence, or leaves tokens uncounted" in caplog.text) == stands
+
+
+@pytest.mark.parametrize(
+    ("said", "usd"),
+    [
+        ({"cost": 0.25}, 0.25),
+        ({"cost": {"input_tokens_cost": 0.1, "total_cost": 0.25}}, 0.25),
+        ({"cost": 0}, None),
+        ({"cost": 0.01, "is_byok": True}, None),
+        ({"cost": "0.25"}, None),
+    ],
+)
+def test_what_a_reply_says_that_it_cost(tmp_path: Path, said: dict[str, Any], usd: float | None) -> None:
+    """OpenRouter: openrouter.ai/docs/use-cases/usage-accounting; Perplexity: docs.perplexity.ai."""
+    with FakeOpenAI(usage(prompt_tokens=7, completion_tokens=1, **said)) as server:
+        done = play(tmp_path / "run", server)
+        asked = len(server.bodies)
+    paid = sum(counts.get("usd", 0) for score in done.scores for counts in score.usage.values())
+    assert paid == (0 if usd is None else usd * asked)
