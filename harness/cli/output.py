@@ -7,9 +7,10 @@ import contextlib
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from harness.api.printable import clean_name
 from harness.api.run_files import ERRORS
@@ -18,7 +19,7 @@ from harness.evaluation import post_run
 from harness.evaluation.run import Run
 from harness.plugins.lookup import part
 from harness.report import render
-from harness.report.provenance import in_one_line
+from harness.report.provenance import in_one_line, models_of
 from harness.storage import write_atomically
 from harness.tables import EpisodeScore, Table
 from harness.tables.parse_share import by_named_model, in_percent
@@ -45,7 +46,7 @@ def print_tables(run: Run, options: argparse.Namespace, *, tables_too: bool = Tr
     if options.debug:
         for text in _tracebacks(run):
             print(text, file=sys.stderr)
-    for line in turns_in_words(run.scores, run.folder):
+    for line in turns_in_words(run.scores, run.folder, models_of(run.meta)):
         print(line, file=sys.stderr)
     if failed:
         print(f"{len(failed)} of {len(run.scores)} episodes failed and are not in the numbers; e.g.", file=sys.stderr)
@@ -91,12 +92,17 @@ def _missing(run: Run, tables: Sequence[Table], limit: int | None) -> str | None
     return f"no interval: {have} only one case with a number for {words_of(name)}; {more}"
 
 
-def turns_in_words(scores: Iterable[EpisodeScore], folder: Path) -> list[str]:
-    """For each model of a run, which share of its turns was parsed, and why others were not."""
+def turns_in_words(
+    scores: Iterable[EpisodeScore], folder: Path, models: Mapping[str, str] = MappingProxyType({})
+) -> list[str]:
+    """For each model of a run, which share of its turns was parsed, and why others were not.
+
+    `models`: name in the spec → the model, as tables call it.
+    """
     lines = []
     for model, reads in by_named_model(scores).items():
-        asked = reads.asked
-        what = f"{clean_name(model)}: {asked:,} turn{'s' * (asked != 1)}, {in_percent(reads.read, asked)} parsed"
+        asked, name = reads.asked, clean_name(models.get(model, model))
+        what = f"{name}: {asked:,} turn{'s' * (asked != 1)}, {in_percent(reads.read, asked)} parsed"
         why = ", ".join(f"{count:,} {_kind(kind, count)}" for kind, count in reads.failed.most_common())
         lines.append(f"{what} ({why})" if why else what)
     if any("(" in line for line in lines):

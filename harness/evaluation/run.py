@@ -16,7 +16,7 @@ from harness.api.errors import DataError, near
 from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.plugins.lookup import part
-from harness.report.provenance import of_run
+from harness.report.provenance import of_run, unpaid
 from harness.report.spending import spending_of
 from harness.tables import EpisodeScore, HeadlineSpec, ResultRow, Table, TableSpec, build, rows
 from harness.tables.spec import as_tuple
@@ -110,7 +110,8 @@ class Run:
             tables = [build(table, shown, self.metrics) for table in entries]
             tables = self.headline.explained(entries, tables, self.scores)
         if counted:
-            tables += filter(None, [spent.table(paid, self.prices, beside)])
+            costs = spent.table(paid, self.prices, beside)
+            tables += [replace(costs, notes=(*costs.notes, *unpaid(self.meta)))] if costs is not None else []
         further = (*of_run(self.meta), *filter(None, [self.unfinished]))
         return [replace(table, notes=(*table.notes, *further)) for table in tables]
 

@@ -56,14 +56,13 @@ def who_answered(meta: Mapping[str, Any]) -> Iterator[str]:
     Args:
         meta: the content of run.json, with the reports of all its processes.
     """
-    reports = [mapping(record, "engines") for record in (*_list(meta, "earlier"), meta)]
-    for engine in dict.fromkeys(name for report in reports for name in report):
+    for engine, reports in _reports(meta).items():
         named, runs, stood = Counter[str](), Counter[str](), 0
-        for report in (of for one in reports for of in _by_process(mapping(one, engine))):
+        for report in reports:
             named.update(_counts(report, "answered_as"))
             runs.update(_counts(report, "calls_reused"))
             stood += sum(n for n in map(report.get, _NOT_GROWN) if type(n) is int)
-        asked = short_name(text(mapping(mapping(meta, "engine_args"), engine).get("model") or ""))
+        asked = _asked(meta, engine)
         if len(named) > 1 or (named and asked and next(iter(named)).partition(" (")[0] != asked):
             listed = ", ".join(f"{name} in {count:,}" for name, count in named.most_common(_NAMES))
             yield f"Asked for {asked or engine}, the server says who answered: {listed} replies{_more(named, 'names')}."
@@ -93,6 +92,42 @@ def ended_early(meta: Mapping[str, Any]) -> str | None:
     """Why a run's episodes were enough before its plan was played; None for all other runs."""
     enough = mapping(meta, "stopped").get("enough")
     return enough if isinstance(enough, str) else None
+
+
+def unpaid(meta: Mapping[str, Any]) -> Iterator[str]:
+    """Which replies were in the cache (`--use_cache`), so that what they cost was paid before.
+
+    Args:
+        meta: as in `who_answered`.
+    """
+    for engine, reports in _reports(meta).items():
+        if hits := sum(n for report in reports if type(n := report.get("cache_hits")) is int):
+            who = _asked(meta, engine) or engine
+            yield f"{hits:,} replies of {who} are from the cache (--use_cache): costs are what they once were."
+
+
+def _reports(meta: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+    """Engine → what it reported of itself, in each process of the run."""
+    reports = [mapping(record, "engines") for record in (*_list(meta, "earlier"), meta)]
+    names = dict.fromkeys(name for report in reports for name in report)
+    return {name: [of for one in reports for of in _by_process(mapping(one, name))] for name in names}
+
+
+def _asked(meta: Mapping[str, Any], engine: str) -> str:
+    """The model that an engine was to ask, cut if it is long; "" if that is not known."""
+    return short_name(text(mapping(mapping(meta, "engine_args"), engine).get("model") or ""))
+
+
+def models_of(meta: Mapping[str, Any]) -> dict[str, str]:
+    """Name of an engine in the run → its model, as readers know it.
+
+    Args:
+        meta: the content of run.json.
+    """
+    engines = mapping(meta, "engine_args")
+    models = {name: text(mapping(engines, name).get("model") or name) for name in engines}
+    shown = {name: model if model == name else f"{name} ({model})" for name, model in models.items()}
+    return {**shown, "model": text(meta.get("model"))}
 
 
 def _by_process(report: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

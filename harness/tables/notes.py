@@ -12,6 +12,7 @@ from typing import Final
 from harness.api import UNBOUNDED, Metric, RatioMetric
 from harness.plugins.approvals import is_installed
 from harness.plugins.manifests import offers
+from harness.storage import UNANSWERED
 
 from .scores import INNER_LIMITED, NOT_RUN, EpisodeScore, by_condition, cluster_of, numbers, records
 from .spec import TableSpec
@@ -208,6 +209,9 @@ def left_out(scores: Sequence[EpisodeScore]) -> Iterable[str]:
     failed = [score for score in scores if score.failed]
     if failed:
         yield f"{len(failed)} of {len(scores)} episodes failed and count in no number: {_where(failed)}."
+        silent = sum(turns.get(kind, 0) for one in failed for turns in one.turns.values() for kind in UNANSWERED)
+        if silent:  # else a column of errors would seem to say that all requests were answered
+            yield f"In these, {silent:,} turn{'s' * (silent > 1)} got no answer, which no column counts."
     if absent:
         yield f"{len(absent)} of {len(scores)} episodes were not run: {_where(absent)}."
 

@@ -204,7 +204,7 @@ def cost_of(usage: Any) -> float | None:
     if not isinstance(usage, dict) or usage.get("is_byok"):
         return None
     said = usage.get("cost")
-    usd = said.get("total_cost") if isinstance(said, dict) else said
+    usd: Any = said.get("total_cost") if isinstance(said, dict) else said
     return float(usd) if type(usd) in (int, float) and 0 < usd < 1e6 else None
 
 

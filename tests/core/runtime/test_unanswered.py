@@ -77,6 +77,27 @@ def test_what_a_model_is_never_asked_and_what_it_cannot_say_are_results(tmp_path
     assert not done.failed and all(row["value"] is not None for row in done.rows)
 
 
+def test_a_note_counts_turns_of_failed_episodes_that_no_column_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else "Engine errors 0.00" stood above episodes that failed since their only request was refused."""
+
+    def refuse(request: Request) -> str:
+        if request.seed % 3 == 0:
+            raise RefusedError("not these words")
+        return "The answer is 7"
+
+    run = harness.evaluate(
+        "arithmetic", Mock(model="m", function=refuse), limit=20, max_error_rate=1.0, output_path=tmp_path / "r",
+        overrides=["protocol.parse_retries=0"],
+    )  # fmt: skip
+    assert 0 < len(run.failed) < 60
+    said = f"In these, {len(run.failed)} turns got no answer, which no column counts."
+    assert all(said in table.notes for table in run.tables if "engine_errors" in str(table.columns))
+    code, _, err = invoke(capsys, "score", str(run.folder))
+    assert code == 0 and "m: 60 turns, " in err, "the model by its name in tables"
+
+
 def test_an_episode_with_one_answer_is_a_result(tmp_path: Path) -> None:
     def answer(request: Request) -> str:
         if request.id.endswith("/0/0"):
@@ -153,7 +174,7 @@ def test_the_first_screen_says_what_share_was_parsed_and_why_not(
     longer, unread = (sum(move.get("error_kind") == kind for move in moves) for kind in ("context_length", "parse"))
     read = sum("a" in move for move in moves)
     assert code == 0 and 0 < read < len(moves) - longer < len(moves)
-    assert f"model: {len(moves)} turns, {100 * read / len(moves):.1f} % parsed" in text
+    assert f"fake: {len(moves)} turns, {100 * read / len(moves):.1f} % parsed" in text
     failures = "parse failure" if unread == 1 else "parse failures"
     assert f"{longer} longer than the context window" in text and f"{unread} {failures}" in text
     scores = [json.loads(line) for line in (tmp_path / "r" / "scores.jsonl").read_text().splitlines()]

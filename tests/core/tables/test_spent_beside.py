@@ -85,3 +85,14 @@ def test_a_budget_of_money_is_for_models_and_judges_together(tmp_path: Path) -> 
     with pytest.raises(BudgetReachedError, match=r"judge of 'helpful'.*max_cost 0.05 .*2 of 4"):
         judged(tmp_path / "run", max_cost=0.05, max_concurrency=1)
     assert judged(tmp_path / "run", max_cost=0.06).meta["status"] == "finished"
+
+
+def test_replies_from_the_cache_are_said(tmp_path: Path) -> None:
+    """As those of `--reuse` are: nobody paid for them now."""
+    for folder in ("a", "b"):
+        run = harness.evaluate(
+            "arithmetic", answering("42", "m"), limit=2, output_path=tmp_path / folder, use_cache=tmp_path / "cache",
+            overrides=["matrix.terms=[2]", "protocol.parse_retries=0", f"prices={json.dumps(PRICES)}"],
+        )  # fmt: skip
+        said = "2 replies of m are from the cache (--use_cache): costs are what they once were."
+        assert (said in run.tables[-1].notes) == (folder == "b")

@@ -21,7 +21,7 @@ from harness.runtime.runner import RunStoppedError
 from tests.extensions.openai.dialects.play import by_seed, calm, errors, every, play, report
 from tests.extensions.openai.dialects.speaker import events
 from tests.helpers.commands import invoke
-from tests.helpers.fake_openai import Body, FakeOpenAI, Fault, chat, garbage, half, raw
+from tests.helpers.fake_openai import Body, FakeOpenAI, Fault, chat, garbage, half, raw, status
 from tests.helpers.toy import results
 
 
@@ -91,6 +91,16 @@ def test_a_refusal_without_a_word_says_so(tmp_path: Path) -> None:
     with (
         FakeOpenAI(faults=lambda body: nothing_but_400) as server,
         pytest.raises(RunStoppedError, match="400 with an empty body"),
+    ):
+        play(tmp_path / "run", server)
+
+
+def test_a_model_that_is_gone_in_the_middle_of_a_run(tmp_path: Path) -> None:
+    """The list is that of the run's beginning, and says so: it names the model."""
+    gone = status(404, "The model `fake` does not exist.")
+    with (
+        FakeOpenAI(by_seed, faults=lambda body: gone if len(body["messages"]) > 2 else None) as server,
+        pytest.raises(RunStoppedError, match=r"no model 'fake' at .*When the run began it listed: fake\."),
     ):
         play(tmp_path / "run", server)
 
