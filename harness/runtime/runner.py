@@ -57,9 +57,17 @@ class BudgetReachedError(RunStoppedError):
     Attributes:
         stopped: beside `by`, `at`, `episodes` and `of` what was `asked` by all processes of the run: calls, tokens, and
             `usd` where costs were bounded.
+
+    Args:
+        spent: what is used up.
+        usage: what was used.
+        done, total: episodes.
+        one_by_one: whether no other order would have finished more of them.
     """
 
-    def __init__(self, spent: BudgetSpentError, usage: Usage, done: int, total: int) -> None:
+    def __init__(
+        self, spent: BudgetSpentError, usage: Usage, done: int, total: int, *, one_by_one: bool = True
+    ) -> None:
         total_usage: dict[str, float] = {"calls": usage.calls, "tokens": usage.tokens}
         spending = f"{usage.calls} calls count as asked, {usage.tokens} tokens as used"
         if usage.micros:
@@ -74,7 +82,11 @@ class BudgetReachedError(RunStoppedError):
             f"{spent}: {done} of {total} episodes are finished; {spending}",
             hint="The same command resumes it where it stopped"
             + (", for as long again." if spent.by == "max_time" else f", with a higher {spent.by} or without it.")
-            + ("" if done else " With --max_concurrency 1 it plays one episode after another, and finishes some."),
+            + (
+                ""
+                if done or one_by_one
+                else " With --max_concurrency 1 it plays one episode after another, and finishes some."
+            ),
         )
 
 
@@ -288,7 +300,9 @@ async def run(work: Work, play: Play) -> None:
         try:
             await play(work)
         except BudgetSpentError as reached:
-            raise BudgetReachedError(reached, work.usage, len(work.done), work.total) from None
+            one_by_one = work.options.max_concurrency == 1
+            counts = len(work.done), work.total
+            raise BudgetReachedError(reached, work.usage, *counts, one_by_one=one_by_one) from None
         except (EngineFatalError, StorageError) as error:
             if (missed := work.shares.missed) is not None and str(error) == missed:
                 if work.extend():

@@ -416,6 +416,13 @@ def test_a_budget_of_money_without_a_price_ends_the_run_after_one_call(tmp_path:
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize("width", [1, 40])
+def test_a_run_that_finished_no_episode_says_how_to_finish_some(tmp_path: Path, width: int) -> None:
+    with pytest.raises(BudgetReachedError) as caught:
+        run(tmp_path / "r", Dice(), max_concurrency=width, max_calls=1)
+    assert ("max_concurrency 1 it plays one" in str(caught.value)) == (width > 1)
+
+
 def test_a_budget_of_money_is_kept_where_replies_say_what_they_cost(tmp_path: Path) -> None:
     engine, asked = counting(cost=0.5)
     run = harness.evaluate("arithmetic", engine, max_cost=100, limit=40, output_path=tmp_path / "r", **SUMS)
