@@ -404,7 +404,7 @@ def counting(**said: Any) -> tuple[Mock, list[Request]]:
     return Mock(model="m", function=answer), asked
 
 
-SUMS = {"overrides": ["matrix.terms=[2]", "protocol.parse_retries=0"], "max_concurrency": 64}
+SUMS: dict[str, Any] = {"overrides": ["matrix.terms=[2]", "protocol.parse_retries=0"], "max_concurrency": 64}
 
 
 @pytest.mark.parametrize("limit", [1, 40])
