@@ -132,7 +132,6 @@ class Judges(PostRun):
         return replace(done, meta={**meta, "judges": recorded}, scores=scores)
 
 
-
 def judge(
     folder: Path | str,
     judge: Engine | None = None,

@@ -409,7 +409,7 @@ class OpenAI(Batching, CallsTools, ContinuesText, ServerScoring, SendsKey):
                 return lacks(f"{replica.name} has no /v1/completions for {self.model}: {text}; {hint}")
             if status == 404:
                 listed = ", ".join(replica.listed[:30])
-                models = f" When the run began it listed: {listed}." if replica.listed else ""
+                models = f"; when the run began it listed: {listed}" if replica.listed else ""
                 why = f"no model {self.model!r} at {replica.name}, or base_url is wrong (it ends in /v1)"
                 return EngineFatalError(f"{why}: {text}{models}")
             key = f"{replica.name} refuses the key in {self.api_key_env}"
