@@ -397,7 +397,10 @@ def test_a_model_that_goes_away_names_those_the_server_has() -> None:
         server.models.remove("fake")
         return await engine.complete(request("Hello?"))
 
-    with FakeOpenAI(models=["fake", "two"]) as server, pytest.raises(EngineFatalError, match="when the run began it listed: fake, two"):
+    with (
+        FakeOpenAI(models=["fake", "two"]) as server,
+        pytest.raises(EngineFatalError, match="when the run began it listed: fake, two"),
+    ):
         using(server, work)
 
 
