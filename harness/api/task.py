@@ -61,6 +61,10 @@ class Task(ABC):
     def stands_in(self, folder: Path) -> None:
         """Receive the folder of the spec, to which paths in it are relative; by default a task ignores it."""
 
+    def looks_in(self, roots: Sequence[Path]) -> None:
+        """Receive the folders from which relative paths of data count, the working directory first: the first that has
+        the file decides. By default a task ignores them."""
+
     @abstractmethod
     def cases(self, limit: int | None, seed: int) -> Iterable[Case]:
         """Yield the first `limit` cases (all if None), always the same ones for a seed."""

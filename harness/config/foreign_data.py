@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from harness.config.keys import keys_of
-from harness.config.spec import Spec
+from harness.config.project import Project
+from harness.config.spec import Spec, data_roots
 from harness.plugins import approvals
 from harness.plugins.needed_approval import NeededApproval
 
@@ -28,15 +29,26 @@ _PATHS = frozenset({"data_files", "data_dir", "dataset_path"})
 """Parameters that hold paths: a bare word counts too where it names something."""
 
 
-def readings(spec: Spec) -> list[NeededApproval]:
-    """The files and folders that foreign documents name in the spec, and that are not theirs to read.
+def readings(spec: Spec, project: Project) -> list[NeededApproval]:
+    """The files and folders that foreign documents name in the spec, and that are not theirs to read."""
+    foreign = (needed for there, document, needed in _named(spec, project) if not approvals.may_read(there, document))
+    return list(dict.fromkeys(foreign))
 
-    Any text that a plugin gets may be a path that it opens. It counts as one if something is there: from the working
-    directory, as plugins open it, or where it says itself. What a pattern matches counts as the folder that it begins
-    with. A key says which of its paths are not opened (`SpecKey.unopened`).
+
+def digests_of_read(spec: Spec, project: Project) -> frozenset[str]:
+    """By which all files and folders that the spec names are approved, whoever's they are."""
+    return frozenset(needed.digest for _, _, needed in _named(spec, project))
+
+
+def _named(spec: Spec, project: Project) -> Iterator[tuple[Path, str, NeededApproval]]:
+    """(file or folder, the document that names it, the approval to read it) of all that the spec names.
+
+    Any text that a plugin gets may be a path that it opens. It counts as one if something is there: from where plugins
+    open it (`data_roots`), or where it says itself. What a pattern matches counts as the folder that it begins with. A
+    key says which of its paths are not opened (`SpecKey.unopened`).
     """
     unopened = {(key.name, entry) for key in keys_of(spec) for entry in key.unopened}
-    found: dict[NeededApproval, None] = {}
+    roots = data_roots(spec, project)
     for variant in spec.variants():
         waiting: list[tuple[tuple[Hashable, ...], Any]] = [
             ((key,), value) for key, value in variant.data.items() if key not in _PRESENTATION_KEYS
@@ -48,14 +60,14 @@ def readings(spec: Spec) -> list[NeededApproval]:
             elif isinstance(value, list):
                 waiting += [((*path, i), one) for i, one in enumerate(value)]
             elif isinstance(value, str) and path not in unopened:
-                there = _there(value, not _PATHS.isdisjoint(path))
-                if there is not None and not approvals.may_read(there, spec.place_in(variant, *path).file):
-                    found[NeededApproval.reading(there, ".".join(map(str, path)))] = None
-    return list(found)
+                why = ".".join(map(str, path))
+                for root in roots:
+                    if (there := _there(value, root, not _PATHS.isdisjoint(path))) is not None:
+                        yield there, spec.place_in(variant, *path).file, NeededApproval.reading(there, why)
 
 
-def _there(text: str, is_path: bool) -> Path | None:
-    """The file or folder that a text names; None if it names none.
+def _there(text: str, root: Path, is_path: bool) -> Path | None:
+    """The file or folder that a text names, from a root; None if it names none.
 
     A bare word is none, unless it has a suffix or stands where only paths do (`is_path`); nor is a text in brackets a
     pattern elsewhere.
@@ -68,8 +80,8 @@ def _there(text: str, is_path: bool) -> Path | None:
             return None
         magic = next((i for i, part in enumerate(path.parts) if _MAGIC.search(part)), None)
         if magic is None or (not is_path and _is_prose(path, magic)):
-            return path.resolve() if path.exists() else None
-        base = Path(*path.parts[:magic])
+            return (root / path).resolve() if (root / path).exists() else None
+        base = root.joinpath(*path.parts[:magic])
         return base.resolve() if _has_match(base, path.parts[magic:]) else None
     except (OSError, ValueError, RuntimeError, NotImplementedError):
         return None  # no path at all: a NUL, or the home of a user that is not there

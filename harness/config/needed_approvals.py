@@ -35,7 +35,7 @@ def approvals_of(spec: Spec, project: Project) -> list[NeededApproval]:
             with contextlib.suppress(UserError, LookupError, TypeError):
                 engine = make(*parts_of("engines", reference, project, spec.place), spec.place)
                 found += engine_approvals(spec, name, engine)
-    found += readings(spec)
+    found += readings(spec, project)
     return list(dict.fromkeys(one for one in found if one.file is None or not approvals.is_own(one.file)))
 
 

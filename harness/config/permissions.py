@@ -76,7 +76,7 @@ def _require_approved(plan: Plan, playing: bool, *, programs: bool = True) -> No
     if playing and not all(map(approvals.may_read_all, plan.spec.documents())):
         from harness.config.foreign_data import readings  # where nothing is asked, nothing of the data leaves
 
-        approvals.require(readings(plan.spec), plan.spec.place())
+        approvals.require(readings(plan.spec, plan.project), plan.spec.place())
 
 
 def lacking(plan: Plan) -> NotApprovedError | None:

@@ -25,7 +25,7 @@ from harness.config.project import Project
 from harness.config.prompts import PromptSet
 from harness.config.proposals import complete
 from harness.config.schema import GroupSize
-from harness.config.spec import Spec, Variant
+from harness.config.spec import Spec, Variant, data_roots
 from harness.engines.sampling import normalize
 from harness.plugins import parameters
 from harness.storage.files import short_name
@@ -151,6 +151,7 @@ class _Resolver:
     def __init__(self, spec: Spec, plugins: Plugins, model: Engine | None) -> None:
         self.spec, self.plugins, self.project, self.model = spec, plugins, plugins.project, model
         self.engines: dict[str, Engine] = {} if model is None else {"model": model}
+        self.data_roots = data_roots(spec, self.project)
         self.prompt_sets: dict[str, PromptSet] = {}  # also those of contestants that sit out
 
     def conditions(self) -> tuple[Condition, ...]:
@@ -176,6 +177,7 @@ class _Resolver:
             for key, reference in (("task", self.played(variant)), ("protocol", variant.data["protocol"]))
         )
         task.stands_in(Path(self.spec.file).parent)
+        task.looks_in(self.data_roots)
         self.check_fit(variant, task, protocol)
         if type(protocol).possible_agents is not api.Protocol.possible_agents:  # of its own: they must be there
             try:

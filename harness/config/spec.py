@@ -233,6 +233,21 @@ def _where_names_are(data: Mapping[str, Any]) -> str:
     return " ".join(f"`harness list {kind}` lists {kind}." for kind in kinds)
 
 
+def data_roots(spec: Spec, project: Project) -> tuple[Path, ...]:
+    """The folders from which relative paths of data count: the working directory, then the project of the spec.
+
+    A run's spec was one of the project around the working directory, or of the project that has one of its name: a
+    package's, say.
+    """
+    if not _is_of_run(spec.file):
+        homes = [Path(spec.file).parent]
+    else:
+        file = project.file("specs", spec.name)
+        homes = [project.root, *([file.parent] if file is not None else [])]
+    roots = (approvals.standing_in(home) for home in homes)
+    return Path(), *dict.fromkeys(root for root in roots if root not in (None, Path.cwd()))
+
+
 # ------------------------------------------------------------------------------------------ merging
 
 

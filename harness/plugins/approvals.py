@@ -132,15 +132,17 @@ def may_read(path: Path, document: str) -> bool:
     """Whether a document's spec may read a file or folder with no approval; links are followed first.
 
     One's own document may read everything, and so may data that Python gave: that code has named the path. A foreign
-    one may read what lies below its own folder, or in an installed package; a run that lies in one's own project was
-    played there, and may read that project.
+    one may read what lies below its own folder, in the project that it is part of, or in an installed package; a run
+    that lies in one's own project was played there, and may read that project.
     """
     if may_read_all(document):
         return True
     there, by = path.resolve(), Path(document).resolve()
     standing = standing_in()
     played_here = standing is not None and by.is_relative_to(standing) and there.is_relative_to(standing)
-    return played_here or there.is_relative_to(by.parent) or is_installed(there)
+    its = standing_in(by.parent)
+    of_its_project = its is not None and _is_in(by, (its,)) and _is_in(there, (its,))
+    return played_here or of_its_project or there.is_relative_to(by.parent) or is_installed(there)
 
 
 def may_read_all(document: str) -> bool:

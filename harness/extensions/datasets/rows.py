@@ -30,6 +30,7 @@ class Source:
         data_files: a file, several (patterns allowed), or split → file or files.
         data_dir: the folder of files; without `data_files` the split's name finds them.
         kwargs: more for `datasets.load_dataset`, e.g. revision.
+        roots: the folders from which relative paths count; the first that has the file decides.
     """
 
     dataset_path: str | None = None
@@ -37,6 +38,7 @@ class Source:
     data_files: str | Sequence[str] | Mapping[str, Any] | None = None
     data_dir: str | None = None
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    roots: tuple[Path, ...] = (Path(),)
 
     def __str__(self) -> str:
         return str(self.data_dir or self.dataset_path or self.data_files)
@@ -44,7 +46,12 @@ class Source:
     @property
     def local(self) -> bool:
         """Whether the rows are in local files."""
-        return bool(self.data_files or self.data_dir or (self.dataset_path and Path(self.dataset_path).is_dir()))
+        return bool(self.data_files or self.data_dir or self._has_folder)
+
+    @property
+    def _has_folder(self) -> bool:
+        """Whether `dataset_path` is a local folder."""
+        return bool(self.dataset_path and any((root / self.dataset_path).is_dir() for root in self.roots))
 
     def rows(self, split: str) -> Iterator[tuple[Place, Row]]:
         """Yield the rows of a split with their places.
@@ -59,40 +66,45 @@ class Source:
 
     def files(self, split: str) -> list[Path]:
         """Return the split's local files. Raises `DataError` if there are none, or the choice is ambiguous."""
-        default = self.dataset_path if self.dataset_path and Path(self.dataset_path).is_dir() else "."
-        folder = Path(self.data_dir or default).expanduser()
+        given = Path(self.data_dir or (self.dataset_path if self._has_folder else None) or ".").expanduser()
+        folders = list(dict.fromkeys(root / given for root in self.roots))
         files = self.data_files
         if isinstance(files, Mapping):
             if split not in files:
                 raise DataError(f"data_files has no split {split!r}", hint=near(split, map(str, files)))
             files = files[split]
         if files:
-            return [
-                file
-                for name in ([files] if isinstance(files, str) else files)
-                for file in _matching_files(folder, name)
-            ]
+            names = [files] if isinstance(files, str) else files
+            return [file for name in names for file in _matching_files(folders, name)]
+        folder = next((one for one in folders if one.exists()), None)
+        if folder is None:
+            hint = f"{_looked_for(folders)}Set it to a folder with the data set's files, or to one file."
+            raise DataError(f"file not found: {given}", hint=hint)
         if folder.is_file():
             return [folder]
-        candidates = (
-            sorted(f for f in folder.rglob("*") if f.suffix in READERS and f.is_file()) if folder.is_dir() else []
-        )
-        if not folder.exists():
-            hint = "Set it to a folder with the data set's files, or to one file."
-            raise DataError(f"file not found: {folder}", hint=hint)
+        candidates = sorted(f for f in folder.rglob("*") if f.suffix in READERS and f.is_file())
         if not candidates:
             raise DataError("there is nothing to read", place=Place(str(folder)), hint=_KINDS)
         return _of_split(split, candidates, folder)
 
 
-def _matching_files(folder: Path, name: str) -> list[Path]:
-    path = Path(name).expanduser()
-    path = path if path.is_absolute() else folder / path
-    files = sorted(path.parent.glob(path.name)) if re.search(r"[*?\[]", path.name) else [path]
-    if not files or not files[0].is_file():
-        others = [file.name for file in path.parent.glob("*") if file.suffix in READERS]
-        raise DataError("there is no such file", place=Place(str(path)), hint=near(path.name, others))
-    return files
+def _matching_files(folders: Sequence[Path], name: str) -> list[Path]:
+    """The files of a name, or of a pattern, in the first folder that has one. Raises `DataError`."""
+    paths = list(dict.fromkeys(folder / Path(name).expanduser() for folder in folders))
+    for path in paths:
+        files = sorted(path.parent.glob(path.name)) if re.search(r"[*?\[]", path.name) else [path]
+        if files and files[0].is_file():
+            return files
+    others = [file.name for path in paths for file in path.parent.glob("*") if file.suffix in READERS]
+    hint = f"{_looked_for(paths)}{near(paths[0].name, others)}"
+    raise DataError("there is no such file", place=Place(str(paths[0])), hint=hint)
+
+
+def _looked_for(paths: Sequence[Path]) -> str:
+    """The beginning of a hint; nothing of an absolute path, which the message names."""
+    if paths[0].is_absolute():
+        return ""
+    return f"Looked for {' and '.join(str(path.absolute()) for path in paths)}. "
 
 
 def _of_split(split: str, files: list[Path], folder: Path) -> list[Path]:

@@ -6,6 +6,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Facts, Grading, Outcome, Protocol, Range, Reply, derive_seed
@@ -189,6 +190,10 @@ class DatasetTask(QuestionTask):
     def grading(self) -> Grading:
         """Slow if a measure is."""
         return "slow" if any(measure.slow for measure in self._measures.values()) else "quick"
+
+    def looks_in(self, roots: Sequence[Path]) -> None:
+        """Look for the local files there."""
+        self._source = replace(self._source, roots=tuple(roots))
 
     # ------------------------------------------------------------------------- for each benchmark
 
