@@ -37,12 +37,12 @@ def in_one_line(needed: Sequence[NeededApproval], place: Place | None) -> str:
     return f"{', '.join(whats[:_IN_LINE])}{more}, not approved. {advice(needed, place)}"
 
 
-def advice(needed: Sequence[NeededApproval], place: Place | None) -> str:
-    """How to approve it. `place`: the document that asks for it."""
+def advice(needed: Sequence[NeededApproval], place: Place | None, record: bool = True) -> str:
+    """How to approve it. `place`: the document that asks for it; `record`: whether it stays where it is."""
     once = "--allow_code_execution allows it for one command"
-    if not any(one.digest for one in needed):
+    if not record or not any(one.digest for one in needed):
         return f"If you want that: {once}."
     files = [one.file for one in needed if one.file is not None]
     path = place.file if place is not None and Path(place.file).is_file() else files[0].parent if files else "SPEC"
-    record = f"`harness trust {shlex.quote(str(path))}` lists all of it and approves it"
-    return f"If you trust it: {record}; {once}."
+    trust = f"`harness trust {shlex.quote(str(path))}` lists all of it and approves it"
+    return f"If you trust it: {trust}; {once}."

@@ -25,12 +25,14 @@ from harness.api import Engine, Move
 from harness.api.errors import DataError
 from harness.api.run_files import RESULTS, SCORES, TABLES, TABLES_MD
 from harness.config import resolve
+from harness.config.foreign_data import readings
 from harness.config.plan import Plan, prepare, survey
 from harness.config.project import Project
 from harness.engines.call_keys import engine_facts
 from harness.evaluation.load_run import load_unscored
 from harness.evaluation.run import Run
 from harness.evaluation.stages import execute, finish
+from harness.plugins import approvals
 from harness.runtime import run_json
 from harness.runtime.options import Options
 from harness.runtime.run_schema import check_journals, ended_by_rule
@@ -39,6 +41,7 @@ from harness.storage import finished_episodes
 from harness.tables import EpisodeScore, load_scores
 
 from .ask_again import ask_again
+from .data_read import read_by_own_spec
 from .ended_run import leave_out_others, not_counted, other_end, rule_of
 from .recorded_run import CallCounts, ComparingEngine, ComparingProgram, turn_id
 from .suspicions import suspicions
@@ -77,7 +80,7 @@ def verify(
     seed: int = 0,
     sandbox: Provider = "process",
 ) -> Verification:
-    """Check a run.
+    """Check a run. Its spec may read what the project's own spec of its name reads, wherever the run lies.
 
     Args:
         folder: the run's.
@@ -91,8 +94,20 @@ def verify(
         DataError: it is no run, it is not finished, a journal is damaged, what ended it cannot be applied again, or
             there is no model to ask again.
         SpecError, PluginError: what its spec needs is not here.
+        NotApprovedError: its spec would read other files, or run what is not approved.
     """
     claimed = load_unscored(folder, project)
+    allowed, approved = approvals.permissions()
+    with approvals.under((allowed, approved | read_by_own_spec(claimed.spec.name, project))):
+        # Before any plugin opens a file: what a file says would stand in messages.
+        approvals.require(readings(claimed.spec, project), claimed.spec.place())
+        return _checked(claimed, project, model, calls, seed, sandbox)
+
+
+def _checked(
+    claimed: Run, project: Project, model: Engine | None, calls: int, seed: int, sandbox: Provider
+) -> Verification:
+    folder = claimed.folder
     check_journals(claimed.meta, folder)
     end = ended_by_rule(claimed.meta)
     rule = rule_of(end) if end is not None else None

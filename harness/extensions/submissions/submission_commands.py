@@ -6,9 +6,11 @@ import argparse
 import shlex
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from harness.api.errors import DataError, SpecError
+from harness.api.errors import DataError, Place, SetupError, SpecError
 from harness.api.printable import clean_name
 from harness.api.run_files import META
 from harness.cli import options as opt
@@ -17,6 +19,8 @@ from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.evaluation.load_run import load_run
 from harness.plugins import approvals
+from harness.plugins.approvals import NotApprovedError
+from harness.plugins.refusals import advice
 from harness.runtime.run_schema import ended_by_rule, read_meta
 
 from .archive import pack, unpack
@@ -81,14 +85,26 @@ def verify(options: argparse.Namespace) -> int:
             folder = Path(place) / "run"
             folder.mkdir()
             unpack(source, folder)
-        how = {"calls": options.ask, "seed": options.seed, "sandbox": options.sandbox}
-        verdict = checked(folder, find(), model=model, **how)
+        how = {"model": model, "calls": options.ask, "seed": options.seed, "sandbox": options.sandbox}
         if pins is not None and (why := unpinned(read_meta(folder / META), pins, Path(options.pins))) is not None:
-            verdict.level, verdict.differences = CLAIMED, [why, *verdict.differences]
+            verdict = Verification(differences=[why])
+        else:
+            verdict = _checked(folder, source, how)
         if kept is not None and verdict.level != CLAIMED:
             _keep(folder, kept)
     print(report(options.run, verdict))
     return int(verdict.level == CLAIMED)
+
+
+def _checked(folder: Path, source: Path, how: Mapping[str, Any]) -> Verification:
+    """What a check of a run finds; it is unpacked if its folder is not the source. Raises as `check.verify`."""
+    try:
+        return checked(folder, find(), **how)
+    except NotApprovedError as error:
+        if folder == source:
+            raise
+        hint = "A submission may read what the spec of its name reads here. " + advice(error.needed, None, record=False)
+        raise SetupError(error.message, place=Place(str(source)), hint=hint) from None
 
 
 def _refused_unless_new(output: str, source: Path) -> Path:

@@ -66,6 +66,7 @@ def test_a_run_finds_the_data_of_a_project_that_its_own_builds_on(
     monkeypatch.chdir(mine)
     assert main(["eval", "--spec", "sums", "--quiet", "--output_path", "results/run"]) == 0
     assert main(["score", "results/run"]) == 0
+    assert main(["verify", "results/run"]) == 0
 
 
 @pytest.mark.parametrize("source", SOURCES[:3])
