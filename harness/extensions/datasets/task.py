@@ -248,6 +248,11 @@ class DatasetTask(QuestionTask):
         """The split with the questions."""
         return self.test_split or self.validation_split or "test"
 
+    @property
+    def local_files(self) -> list[Path]:
+        """The files with the questions; none of data on the hub. Raises `DataError`."""
+        return self._source.files(self.split) if self._source.local else []
+
     def cases(self, limit: int | None, seed: int) -> Iterator[Case]:
         """One case per row, in the order of the file.
 
