@@ -9,7 +9,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.api import Case, Move, Outcome, Turn
@@ -23,7 +23,7 @@ from harness.runtime.abilities import unconstrained
 from harness.runtime.policy_players import starts_over
 from harness.runtime.scoring import as_grade
 from harness.runtime.steps import Steps
-from harness.storage.plugin_errors import describe
+from harness.storage.plugin_errors import describe, plugin_frames
 
 MISFIT = 3
 """Problems with a prompt set that are one: it belongs to another kind of task."""
@@ -50,7 +50,8 @@ def check_plan(plan: Plan) -> list[SpecError]:
     and tasks that fail on their own example, and metrics that fail the episode. Returns all problems, each once.
     """
     problems: dict[str, SpecError] = {}
-    keys: set[tuple[Any, ...]] = set()
+    failures: dict[str, _Failure] = {}
+    keys: dict[tuple[Any, ...], _Failure | None] = {}
     done: dict[tuple[Any, ...], bool] = {}
     failed = set[str]()
     for condition in plan.conditions:
@@ -62,21 +63,65 @@ def check_plan(plan: Plan) -> list[SpecError]:
             form = repr([(condition.task.context(example, s), condition.task.reply(example, s)) for s in agents])
             form = re.sub(r"\d+", "0", form)
         except Exception as error:
-            problem = SpecError(f"{condition.id}: {describe(error)}", place=plan.spec.place("task"))
-            problems.setdefault(str(error), problem)
+            _failure(error, condition, plan, failures).conditions.append(condition.id)
             continue
         key = (type(condition.task), form, id(condition.protocol), *(g.prompts.name for g in condition.groups))
         if key not in keys:
-            keys.add(key)
-            for problem in _examine(condition, example, plan, done, failed):
-                problems.setdefault(str(problem), problem)
-    return list(problems.values())
+            keys[key] = None
+            try:
+                for problem in _examine(condition, example, plan, done, failed):
+                    problems.setdefault(str(problem), problem)
+            except _ExampleError as failure:
+                keys[key] = _failure(failure.cause, condition, plan, failures)
+        if (known := keys[key]) is not None:
+            known.conditions.append(condition.id)
+    return [*(failure.problem(len(plan.conditions)) for failure in failures.values()), *problems.values()]
+
+
+class _ExampleError(Exception):
+    """A condition's example cannot be played or graded."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__()
+        self.cause = cause
+
+
+@dataclass
+class _Failure:
+    """What fails the examples of conditions, which are named by their ids."""
+
+    what: str
+    place: Place
+    hint: str | None = None
+    conditions: list[str] = field(default_factory=list)
+
+    def problem(self, of: int) -> SpecError:
+        """It in one line; `of`: how many conditions there are."""
+        where = f"condition {self.conditions[0]}"
+        if (count := len(self.conditions)) > 1:
+            all_of = count == of
+            where = f"in all {of:,} conditions" if all_of else f"in {count:,} of {of:,} conditions, first in {where}"
+        return SpecError(f"{where}: {self.what}", place=self.place, hint=self.hint)
+
+
+def _failure(error: Exception, condition: Condition, plan: Plan, known: dict[str, _Failure]) -> _Failure:
+    """The failure that an exception belongs to: that of its line, where it is a mistake in the spec's own text.
+
+    It is where the protocol stands if the protocol raised it, else where the task does.
+    """
+    if isinstance(error, UserError) and error.place is not None and error.place.file in plan.spec.documents():
+        return known.setdefault(str(error.place), _Failure(error.message, error.place, error.hint))
+    named = (("protocol", condition.protocol), ("task", condition.task))
+    modules = {cls.__module__: key for key, plugin in named for cls in type(plugin).__mro__}
+    raising = (modules.get(str(frame.f_globals.get("__name__"))) for frame, _ in reversed(plugin_frames(error)))
+    what, key = describe(error), next(filter(None, raising), "task")
+    return known.setdefault(f"{key}: {what}", _Failure(what, plan.spec.place(key)))
 
 
 def _examine(
     condition: Condition, example: Case, plan: Plan, done: dict[tuple[Any, ...], bool], failed: set[str]
 ) -> Iterable[SpecError]:
-    place = plan.spec.place("task")
+    """What is wrong with a condition. Raises `_ExampleError`."""
     try:
         names = [group.name for group in condition.groups]
         # Every group gets an agent, whatever the shares: each of its templates must render.
@@ -89,8 +134,7 @@ def _examine(
             grade = as_grade(condition.task, condition.task.grade(case, outcome))
             episode = replace(trial_episode(plan, condition, case, batches, outcome), grade=grade)
     except Exception as error:
-        yield SpecError(f"condition {condition.id}: {describe(error)}", place=place)
-        return
+        raise _ExampleError(error) from error
     if episode is not None:
         yield from unmeasured(plan, episode, failed)
     contexts_seen: dict[str, Mapping[str, Any]] = {}

@@ -85,14 +85,17 @@ def proofs(plays: Sequence[tuple[Plan, Place]]) -> Iterator[UserError | str]:
     Args:
         plays: the spec's plan comes first; tasks of the others are the same.
     """
-    plan, seen = plays[0][0], set[str]()
+    plan, seen, mistaken = plays[0][0], set[str](), set[Place]()
     for condition in plan.conditions:
         if len(seen) == MAX_TASKS:
             return
         if isinstance(condition.task, YamlTask) and (key := repr(condition.task)) not in seen:
             seen.add(key)
             proof = prove(plan, condition)
-            yield from proof.problems
+            for problem in proof.problems:
+                if problem.place not in mistaken:  # the mistake of a line is one, whatever the task's numbers are
+                    yield problem
+            mistaken |= {one.place for one in proof.problems if one.place not in (None, plan.spec.place("task"))}
             about = condition.origin
             if not proof.problems:
                 yield f"{about}: {proof.line()}"

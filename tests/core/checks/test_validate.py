@@ -117,3 +117,53 @@ def test_a_metric_may_divide_by_calls_where_a_model_plays(
         got, _, err = invoke(capsys, "validate", "s.yaml")
     assert got == code, err
     assert ("metric speed: ZeroDivisionError" in err) == bool(code)
+
+
+@pytest.fixture
+def swept(tmp_path: Path) -> Path:
+    """A project whose protocol fails, and a spec that sweeps it and a number of agents."""
+    (tmp_path / "registry" / "protocols").mkdir(parents=True)
+    (tmp_path / "harness.yaml").write_text("parents: [harness_builtin]\n")
+    protocol = (
+        "from harness.api import Protocol, plugin\n\n\n@plugin\nclass Failing(Protocol):\n    rounds: int = 1\n\n"
+    )
+    protocol += "    def play(self, task, case, agents, rng):\n        said = [] + self.rounds\n        yield said\n"
+    (tmp_path / "registry" / "protocols" / "failing.py").write_text(protocol)
+    (tmp_path / "swept.yaml").write_text(SWEPT)
+    return tmp_path / "swept.yaml"
+
+
+SWEPT = """name: swept
+task:
+  use: world
+  agents: "${size}"
+  rules: Play.
+  state: {pot: 0}
+  actions: {GO: {}}
+  each_round: {pot: pot + n}
+  end: rounds >= 1
+  scores: {score: 1 / (pot - n)}
+protocol: {use: failing, rounds: "${rounds}"}
+prompts: world/standard
+matrix: {size: [2, 3], rounds: [1, 2]}
+metrics: [score]
+"""
+
+
+def test_a_mistake_of_all_conditions_is_one_line_where_it_lies(capsys: pytest.CaptureFixture[str], swept: Path) -> None:
+    with contextlib.chdir(swept.parent):
+        code, out, err = invoke(capsys, "validate", "swept.yaml")
+        assert code == 2 and "swept.yaml: 1 problem" in out and len(err.splitlines()) == 1
+        assert "swept.yaml:11:11: in all 4 conditions: TypeError: can only concatenate" in err
+        assert "(registry/protocols/failing.py:9)" in err
+        swept.write_text(SWEPT.replace("use: failing, rounds", "use: steps, max_timesteps"))
+        code, out, err = invoke(capsys, "validate", "swept.yaml")
+    assert code == 2 and len(err.splitlines()) == 1  # though agents, and so values in the message, differ
+    assert "swept.yaml:10:19: in all 4 conditions: 1 / (pot - n): " in err
+
+
+def test_a_mistake_of_some_conditions_says_of_how_many(capsys: pytest.CaptureFixture[str], swept: Path) -> None:
+    swept.write_text(SWEPT.replace("use: failing, rounds", "use: steps, max_timesteps").replace("- n)", "- 2)"))
+    with contextlib.chdir(swept.parent):
+        code, _, err = invoke(capsys, "validate", "swept.yaml")
+    assert code == 2 and "in 2 of 4 conditions, first in condition size=2,rounds=1: 1 / (pot - 2): " in err
