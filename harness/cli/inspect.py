@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.api.errors import CombinedSpecError, Place, UserError
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 def validate(options: argparse.Namespace) -> int:
     """Check specs; print every problem with its place."""
     project = find()
-    names = [*options.specs, *options.more] or [listed.name for listed in project.listing("specs")]
+    given = [*options.specs, *options.more]
+    names = [name for one in given for name in _specs_below(one, project) or [one]]
+    names = names or [listed.name for listed in project.listing("specs")]
     failures = 0
     for name in names:
         problems, inputs = problems_of(name, options.overrides, project)
@@ -37,6 +41,16 @@ def validate(options: argparse.Namespace) -> int:
         for problem in problems:
             print(f"  {problem}".replace("\n", "\n  "), file=sys.stderr)
     return 2 if failures else 0
+
+
+def _specs_below(name: str, project: Project) -> list[str]:
+    """The names of the project's specs in a folder of it; none if it is no such folder, or has none."""
+    if not os.path.isdir(name) or project.file("specs", name) is not None:  # noqa: PTH112 — of any text
+        return []
+    folder = Path(name).resolve()
+    if not folder.is_relative_to(project.root):
+        return []
+    return [name for name, file in sorted(project.files("specs").items()) if file.resolve().is_relative_to(folder)]
 
 
 def problems_of(name: str, overrides: list[str], project: Project) -> tuple[list[str], list[str]]:

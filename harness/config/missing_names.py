@@ -5,6 +5,8 @@ Loaded for messages alone.
 
 from __future__ import annotations
 
+import os
+import shlex
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,8 +45,10 @@ def no_prompt_set(name: str, near: str, homes: Sequence[Path], place: Place | No
 
 def no_spec(name: str, near: str, place: Place | None) -> SpecError:
     """The error for a spec that is not there; `near`: what there is in its place."""
-    if name.endswith((".yaml", ".yml")) or "/" in name:
-        is_folder = not name.endswith((".yaml", ".yml")) and Path(name).is_dir()
+    is_folder = not name.endswith((".yaml", ".yml")) and os.path.isdir(name)  # noqa: PTH112 — of any text
+    if is_folder and (Path(name) / MARKER).is_file() and not Path.cwd().is_relative_to(Path(name).resolve()):
+        near = f"It is a project: cd {shlex.quote(name)}; harness validate . checks all its specs."
+    if name.endswith((".yaml", ".yml")) or "/" in name or is_folder:
         message = f"{name} is a folder, not a spec" if is_folder else f"file not found: {name}"
         return SpecError(f"{message}, and there is no spec of that name", place=place, hint=near)
     return SpecError(f"there is no spec {name!r}", place=place, hint=near)

@@ -43,13 +43,15 @@ def explain_errors(error: Any) -> Iterator[tuple[ValuePath, str]]:
         words = [str(v) for e in error.context if e.validator == "enum" for v in e.validator_value]
         kinds = [*words, *(_kinds(e.validator_value) for e in error.context if e.validator == "type")]
         hint = f". {near(value, words)}".split(" Available")[0] if words and isinstance(value, str) else ""
-        yield path, f"{name} must be {' or '.join(dict.fromkeys(kinds))}, found {_kind(value)}{hint}"
+        types = [t for e in error.context if e.validator == "type" for t in _listed(e.validator_value)]
+        found = f"{_kind(value)}{hint or _in_quotes(value, types)}"
+        yield path, f"{name} must be {' or '.join(dict.fromkeys(kinds))}, found {found}"
     elif rule == "pattern":
         yield path, f"{name} is {_short(value)}; it must be {error.schema.get('description', f'like {expected}')}"
     elif rule in _MUST:
         yield path, f"{name} must {_MUST[rule].format(expected)}, found {value}"
     elif rule == "type":
-        yield path, f"{name} must be {_kinds(expected)}, found {_kind(value)}"
+        yield path, f"{name} must be {_kinds(expected)}, found {_kind(value)}{_in_quotes(value, _listed(expected))}"
     elif rule in ("minItems", "minLength", "minProperties") and expected == 1:
         yield path, f"{name} must not be empty"
     elif rule == "uniqueItems":
@@ -86,7 +88,21 @@ def _name(path: ValuePath) -> str:
 
 
 def _kinds(names: str | Sequence[str]) -> str:
-    return " or ".join(_KINDS[name] for name in ([names] if isinstance(names, str) else names))
+    return " or ".join(_KINDS[name] for name in _listed(names))
+
+
+def _listed(names: str | Sequence[str]) -> Sequence[str]:
+    return [names] if isinstance(names, str) else names
+
+
+def _in_quotes(value: Any, types: Sequence[str]) -> str:
+    """The hint that quotes make a value one of these JSON types, or an expression; nothing where they do not."""
+    if {*types} == {"string", "number", "boolean"} and isinstance(value, list | dict):
+        return f'. As an expression it is text: "{_short(value)}"'
+    if "string" in types and isinstance(value, bool | int | float):
+        shown = str(value).lower() if isinstance(value, bool) else value
+        return f""". In quotes it is text: "{shown}", in a shell '"{shown}"'"""
+    return ""
 
 
 def _kind(value: Any) -> str:

@@ -167,3 +167,23 @@ def test_a_mistake_of_some_conditions_says_of_how_many(capsys: pytest.CaptureFix
     with contextlib.chdir(swept.parent):
         code, _, err = invoke(capsys, "validate", "swept.yaml")
     assert code == 2 and "in 2 of 4 conditions, first in condition size=2,rounds=1: 1 / (pot - 2): " in err
+
+
+def test_a_folder_of_the_project_stands_for_its_specs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for root in (tmp_path / "mine", tmp_path / "other"):
+        (root / "specs" / "hard").mkdir(parents=True)
+        (root / "harness.yaml").write_text("parents: [harness_builtin]\n")
+        for name in ("one", "hard/two"):
+            (root / "specs" / f"{name}.yaml").write_text("extends: arithmetic\nname: x\n")
+    with contextlib.chdir(tmp_path / "mine"):
+        assert invoke(capsys, "validate", ".") == (0, "hard/two: ok\none: ok\n", "")
+        assert invoke(capsys, "validate", "specs/hard") == (0, "hard/two: ok\n", "")
+        code, _, err = invoke(capsys, "validate", "../other")
+    assert code == 2 and "../other is a folder" in err and "cd ../other; harness validate ." in err
+
+
+def test_a_list_for_an_expression_is_written_in_quotes(capsys: pytest.CaptureFixture[str], swept: Path) -> None:
+    swept.write_text(SWEPT.replace("{pot: 0}", "{pot: 0, past: []}"))
+    with contextlib.chdir(swept.parent):
+        code, _, err = invoke(capsys, "validate", "swept.yaml")
+    assert code == 2 and """found a list []. As an expression it is text: "[]"\n""" in err

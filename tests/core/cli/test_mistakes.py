@@ -89,6 +89,8 @@ def test_validate_counts_every_problem(capsys: pytest.CaptureFixture[str], tmp_p
         (("eval", "toy"), "name the spec with --spec toy"),
         (("eval", "--spec", "nowhere/toyy.yaml"), "file not found: nowhere/toyy.yaml"),
         (("plan", "--spec", "specs/"), "specs/ is a folder, not a spec"),
+        (("plan", "--spec", "specs"), "specs is a folder, not a spec"),
+        (("validate", "nowhere"), "there is no spec 'nowhere'"),
         (("score", "a", "b"), "unexpected argument 'b'"),
         (("messages", "/nowhere"), "folder not found: /nowhere"),
         (("report", "harness.yaml"), "harness.yaml is a file"),

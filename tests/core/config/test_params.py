@@ -82,6 +82,11 @@ def test_good_values(value: dict[str, Any]) -> None:
         ({"kind": "gren"}, "'kind' is 'gren'. Did you mean green?"),
         ({"on": "yes"}, "'on' must be true or false, found text 'yes'"),
         ({"name": [1]}, "'name' must be text or empty, found a list [1]"),
+        (
+            {"name": 4},
+            """'name' must be text or empty, found the number 4. In quotes it is text: "4", in a shell '"4"'""",
+        ),
+        ({"name": True}, """found the truth value True. In quotes it is text: "true","""),
         ({"names": None}, "'names' must be a list, found nothing"),
         ({"sizes": [1, "x"]}, "entry 1 of 'sizes' must be an integer, found text 'x'"),
         ({"rounds": "papers"}, "'rounds' must be paper or an integer, found text 'papers'. Did you mean paper?"),

@@ -70,6 +70,10 @@ def parse(text: str) -> ast.Expression:
         raise ExpressionError(clean(f"{cut(text)}: no expression: {error}"), place=pinpoint(text, 0)) from None
 
 
+_LIST_METHODS = {"append": "[{}]", "extend": "{}"}
+"""Method of Python's lists → what is added in its place."""
+
+
 class Check(ast.NodeVisitor):
     """Refuses what is not part of the language, and names that there are not."""
 
@@ -110,8 +114,12 @@ class Check(ast.NodeVisitor):
             name, owner = function.attr, self.text[start:end]
             module = isinstance(function.value, ast.Name) and not any(owner in scope for scope in self.scopes)
             call = f"{name}(…)" if module else f"{name}({owner[:20]}, …)"
-            then = f"write {call}" if name in self.functions else self.others(name)
-            self.refuse(function, f"values have no methods: {then}")
+            if name in _LIST_METHODS and len(node.args) == 1:
+                start, end = self.place(node.args[0])
+                call = f"{owner[:20]} + {_LIST_METHODS[name].format(self.text[start:end][:20])}"
+            elif name not in self.functions:
+                self.refuse(function, f"values have no methods. {self.others(name)}")
+            self.refuse(function, f"values have no methods: write {call}")
         if not isinstance(function, ast.Name) or function.id not in self.functions:
             if not isinstance(function, ast.Name):
                 self.refuse(function, "no such function. Only named functions are called.")
