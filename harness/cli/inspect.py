@@ -29,7 +29,7 @@ def validate(options: argparse.Namespace) -> int:
     project = find()
     given = [*options.specs, *options.more]
     names = [name for one in given for name in _specs_below(one, project) or [one]]
-    names = names or [listed.name for listed in project.listing("specs")]
+    names = names or _specs_below(str(project.root), project)
     failures = 0
     for name in names:
         problems, inputs = problems_of(name, options.overrides, project)

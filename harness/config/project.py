@@ -241,12 +241,13 @@ def _brought() -> Iterator[Project]:
     """The projects of extensions; one with a mistake is left out, with a warning."""
     for offer in offers("projects").values():
         try:
-            yield _open(offer.extension.file.parent / offer.value, ())
+            yield _open(offer.extension.file.parent / offer.value, (), is_brought=True)
         except UserError as error:
             warnings.warn(f"the extension {offer.extension.name} has no plugins: {error}", stacklevel=2)
 
 
-def _open(root: Path, via: tuple[Path, ...]) -> Project:
+def _open(root: Path, via: tuple[Path, ...], is_brought: bool = False) -> Project:
+    """The project in a folder. `is_brought`: the built-in project builds on it, and so is none of its parents here."""
     document = yamls.read(root / MARKER)
     data = {} if document.data is None else document.data
     for path, what in parameters.problems(data, ProjectEntry):
@@ -254,7 +255,7 @@ def _open(root: Path, via: tuple[Path, ...]) -> Project:
     parents = []
     for i, parent in enumerate(data.get("parents", [])):
         if parent == BUILTIN:
-            parents.append(builtin())
+            parents += [] if is_brought else [builtin()]
             continue
         path = (root / parent).resolve()
         if path in (root, *via):
@@ -263,7 +264,7 @@ def _open(root: Path, via: tuple[Path, ...]) -> Project:
             hint = f"{near(parent, [BUILTIN])} That one is built in; all others are folders, from {root}."
             place = document.place("parents", i)
             raise SpecError(f"no project at {path} (it has no {MARKER})", place=place, hint=hint)
-        parents.append(_open(path, (*via, root)))
+        parents.append(_open(path, (*via, root), is_brought))
     return Project(root, str(data.get("name", root.name)), tuple(parents), data.get("author"))
 
 

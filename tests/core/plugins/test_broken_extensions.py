@@ -439,3 +439,16 @@ def test_two_keys_that_both_seat_agents_are_refused(install: Install, tmp_path: 
     spec.write_text("extends: arithmetic\nduel: true\nmelee: true\n")
     assert main(["validate", str(spec)]) == 2
     assert f"{spec}:3:1: melee: and duel: both say who plays" in capsys.readouterr().err
+
+
+def test_a_project_of_an_extension_may_build_on_the_built_in_one(
+    install: Install, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"harness.yaml": "parents: [harness_builtin]\n"}
+    package = install(f"{TOP}api = 1\n[projects]\necho = '.'", files)
+    (package / "specs").mkdir()
+    (package / "specs" / "song.yaml").write_text("extends: arithmetic\nname: song\n")
+    for folder in (package, package.parent):  # where its author works, and where its users do
+        monkeypatch.chdir(folder)
+        assert main(["validate", "song"]) == 0
+        assert capsys.readouterr() == ("song: ok\n", "")

@@ -47,6 +47,12 @@ def test_a_new_package_is_installed_tested_and_certified(tmp_path: Path, capsys:
         assert done.returncode == 0, done.stdout + done.stderr
         card = json.loads((package / "harness-card.json").read_text())
         assert card["source"] == {"name": "my-bench", "version": "0.1.0"}
+    plugins = package / "src" / "my_bench" / "plugins"
+    (plugins / "specs" / "second.yaml").write_text("extends: my_bench\nname: second\nmetrcs: []\n")
+    tested = environment.run(package, "pytest", "-q", "-p", "no:cacheprovider")
+    assert tested.returncode == 1 and "2 failed, 2 passed" in tested.stdout, tested.stdout
+    valid = environment.run(plugins, "harness", "validate")  # where its author works
+    assert "my_bench: ok" in valid.stdout and "second: 1 problem" in valid.stdout
     [benchmark] = card["benchmarks"]
     assert benchmark["spec"] == "my_bench" and benchmark["options"]["limit"] == 5
 
@@ -61,6 +67,15 @@ def test_a_package_begins_with_a_task_of_any_kind(
     assert tmp_path / "bench" / "src" / "bench" / "plugins" / "specs" / "bench.yaml" in files
     assert not any(mark in file.read_text() for file in files for mark in ("__NAME__", "__MODULE__", "__VERSION__"))
     assert [path.name for path in tmp_path.iterdir()] == ["bench"]
+
+
+def test_a_new_package_is_valid_where_its_author_works(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert invoke(capsys, "new", "package", str(tmp_path / "bench"), "--kind", "world")[0] == 0
+    monkeypatch.chdir(tmp_path / "bench" / "src" / "bench" / "plugins")
+    code, out, err = invoke(capsys, "validate")
+    assert (code, err) == (0, "") and out.startswith("bench: ok\n")
 
 
 @pytest.mark.parametrize(

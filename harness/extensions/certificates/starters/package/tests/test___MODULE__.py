@@ -1,5 +1,6 @@
-"""The benchmark as its users meet it."""
+"""The benchmarks as their users meet them: every spec of the package."""
 
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -7,14 +8,17 @@ import pytest
 import harness
 from harness.cli import main
 
-NAME = "__MODULE__"
+SPECS = Path(str(files("__MODULE__"))) / "plugins" / "specs"
+NAMES = sorted(file.relative_to(SPECS).with_suffix("").as_posix() for file in SPECS.rglob("*.yaml"))
 
 
-def test_it_is_valid(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["validate", NAME]) == 0, capsys.readouterr().err
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_valid(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", name]) == 0, capsys.readouterr().err
 
 
-def test_its_baseline_plays_every_episode_twice_alike(tmp_path: Path) -> None:
-    one, two = (harness.evaluate(NAME, output_path=tmp_path / name) for name in "ab")
+@pytest.mark.parametrize("name", NAMES)
+def test_its_baseline_plays_every_episode_twice_alike(name: str, tmp_path: Path) -> None:
+    one, two = (harness.evaluate(name, output_path=tmp_path / run) for run in "ab")
     assert one.scores and not one.failed
     assert one.scores == two.scores
