@@ -276,7 +276,7 @@ def _spread(
     if not stats.is_mean(cell.value, found):
         return cell
     stderr = stats.clustered_error(Statistic(cell.value, cell.stderr, cell.n or 0), strata).stderr
-    cell = replace(cell, stderr=finite(stderr), one_sample=found.one_sample and stderr is not None)
+    cell = replace(cell, stderr=finite(stderr), borrowed=found.borrowed and stderr is not None)
     if kind == "std" and not parts:
         return replace(cell, std=stats.std([x for stratum in strata for _, x in stratum]))
     if kind != "interval":

@@ -263,13 +263,13 @@ def _without_error(table: TableSpec, filled: Table, scores: Sequence[EpisodeScor
     if alone:
         yield f"{len(alone)} of {len(ours)} cells have a single observation of {metric}: {lacking}."
     known = [
-        cell for cell in ours if cell.one_sample and (cell.low is not None if kind == "interval" else not cell.equal)
+        cell for cell in ours if cell.borrowed and (cell.low is not None if kind == "interval" else not cell.equal)
     ]
     if kind != "std" and known:
         error = "intervals" if kind == "interval" else "standard errors"
         yield (
-            f"{metric}: some conditions have a single observation, so the {error} of {len(known)} of {len(ours)} means "
-            "take all their conditions for one sample."
+            f"{metric}: behind {len(known)} of {len(ours)} means some conditions have a single observation, or equal "
+            f"ones: the {error} take from all conditions how much these vary."
         )
 
 

@@ -388,7 +388,7 @@ def test_the_same_numbers_have_the_same_uncertainty_however_tables_average(uncer
         for how in ("pooled", "mean_of_conditions")
     )
     assert line(pooled) == line(each)
-    assert [note for note in each.notes if "take all their conditions for one sample" in note]
+    assert [note for note in each.notes if "some conditions have a single observation" in note]
     assert not [note for note in pooled.notes if "one sample" in note]
 
 
