@@ -247,12 +247,19 @@ def _ratio(table: TableSpec, scores: Sequence[EpisodeScore], name: str, parts: S
     """Sum over sum, of the episodes that have both numbers."""
     top, bottom = parts
     both = [s for s in scores if s.number(top) is not None and s.number(bottom) is not None]
-    values = linearize([(s.number(top) or 0.0, s.number(bottom) or 0.0) for s in both])
+    above, below = ([s.number(part) or 0.0 for s in both] for part in (top, bottom))
+    values = linearize([*zip(above, below, strict=True)])
     stat = stats.mean(values)
     cell = Cell(finite(stat.value), finite(stat.stderr), len(both), failed, len(scores) - failed - len(both))
     keys = [(s.model, *cluster_of(s, table.cluster)) for s in both]
-    strata = [list(zip(keys, values, strict=True))] if values else []
-    return _spread(cell, error_of(table.uncertainty, name), strata, parts=True)
+    if not values:
+        return cell
+    kind = error_of(table.uncertainty, name)
+    cell = _spread(cell, None, [list(zip(keys, values, strict=True))], parts=True)
+    if kind != "interval":
+        return cell
+    found = stats.fieller(*(list(zip(keys, numbers, strict=True)) for numbers in (above, below)))
+    return replace(cell, low=found[0], high=found[1], method="fieller") if found else cell
 
 
 def _loss(scores: Sequence[EpisodeScore], pair: Sequence[tuple[str, Metric]], how: Means, failed: int) -> Cell:

@@ -19,8 +19,9 @@ from harness.api import UNBOUNDED, Statistic
 
 Interval = tuple[float, float]
 """The ends of a confidence interval."""
-IntervalMethod = Literal["wilson", "effective", "t"]
-"""Wilson's interval of zeros and ones, Wilson's formula at the effective sample size, or Student's t interval."""
+IntervalMethod = Literal["wilson", "effective", "t", "fieller"]
+"""Wilson's interval of zeros and ones, Wilson's formula at the effective sample size, Student's t interval, or that of
+Fieller, of a ratio."""
 Stratum = Sequence[tuple[Hashable, float]]
 """The observations of one condition, each with the cluster it belongs to."""
 
@@ -140,24 +141,26 @@ def clustered(strata: Iterable[Stratum]) -> ClusteredMean:
     parts = [_by_cluster(stratum) for stratum in filled]
     means = [statistics.fmean(x for _, x in stratum) for stratum in filled]
     value, every = statistics.fmean(means), {cluster for part in parts for cluster in part}
-    alone = [part for part in parts if len(part) == 1]
+    alone = len({cluster for part in parts if len(part) == 1 for cluster in part})
     common = statistics.fmean(m for m, part in zip(means, parts, strict=True) if len(part) == 1) if alone else 0.0
-    most = sum(len(part) - 1 for part in parts) + max(0, len({cluster for part in alone for cluster in part}) - 1)
+    most = sum(len(part) - 1 for part in parts) + max(0, alone - 1)
     most = min(most, len(every) - 1)  # as many clusters as may differ from the means
-    own, lent, weights, residuals = (dict[Hashable, list[float]]() for _ in range(4))
+    own, lent, weights = (dict[Hashable, list[float]]() for _ in range(3))
+    around = dict[Hashable, list[tuple[float, float]]]()  # of each cluster: weight, distance from the stratum's mean
     squares = list[tuple[float, float]]()  # of each stratum's own variance: what it adds, its degrees of freedom
     for stratum, part, middle in zip(filled, parts, means, strict=True):
         shares = {cluster: len(xs) / len(stratum) for cluster, xs in part.items()}
         inner = {cluster: statistics.fmean(xs) for cluster, xs in part.items()}
-        center = statistics.fmean(inner.values()) if len(part) > 1 else common
+        center, peers = (statistics.fmean(inner.values()), len(part)) if len(part) > 1 else (common, alone)
         free = 1 / math.fsum(x * x for x in shares.values()) - 1 if len(part) > 1 else 0.0
         trust = free / (free + _PRIOR)
-        scale = math.sqrt(trust * len(part) / max(len(part) - 1, 1))
+        unbiased = math.sqrt(peers / (peers - 1)) if peers > 1 else 0.0
         for cluster, share in shares.items():
             weight = share / len(filled)
             weights.setdefault(cluster, []).append(weight)
-            residuals.setdefault(cluster, []).append(weight * (inner[cluster] - center))
-            own.setdefault(cluster, []).append(scale * weight * (inner[cluster] - middle))
+            if unbiased:
+                around.setdefault(cluster, []).append((weight, unbiased * (inner[cluster] - center)))
+            own.setdefault(cluster, []).append(math.sqrt(trust) * unbiased * weight * (inner[cluster] - middle))
             lent.setdefault(cluster, []).append(math.sqrt(1 - trust) * weight)
         squares.append((math.fsum(own[cluster][-1] ** 2 for cluster in part), free))
     weight_of = {cluster: math.fsum(found) for cluster, found in weights.items()}
@@ -166,7 +169,9 @@ def clustered(strata: Iterable[Stratum]) -> ClusteredMean:
     counts = n, len(every)
     if most < 1:
         return ClusteredMean(value, None, *counts, 1, effective_n, effective_clusters)
-    pooled = math.fsum((math.fsum(found) / weight_of[cluster]) ** 2 for cluster, found in residuals.items()) / most
+    pooled = statistics.fmean(
+        (math.fsum(w * x for w, x in found) / math.fsum(w for w, _ in found)) ** 2 for found in around.values()
+    )
     first = math.fsum(math.fsum(found) ** 2 for found in own.values())
     second = pooled * math.fsum(math.fsum(found) ** 2 for found in lent.values())
     stderr, df = math.sqrt(first + second), _satterthwaite(first, squares, second, most)
@@ -273,6 +278,39 @@ def interval_around(
         return None
     below, above = _score(share, size, quantile)
     return (low + below * (high - low), low + above * (high - low)), "effective"
+
+
+def fieller(above: Stratum, below: Stratum) -> Interval | None:
+    """95 % interval of the ratio of two means of the same observations, by Fieller's theorem (1954), clustered.
+
+    Its ends are those ratios r at which the mean of a − r·b is just not different from 0: so they are where the ratio
+    can be, and not the same distance from it. Where no number is negative, none is below 0.
+
+    Args:
+        above, below: numbers a and b of the observations, in one order, each with its cluster.
+
+    Returns:
+        None if the interval has no end, as `below` may be 0 on average, and if the ratio of the numbers does not vary.
+    """
+    tops, bottoms = clustered([above]), clustered([below])
+    if not tops.value or not bottoms.value or tops.stderr is None or bottoms.stderr is None:
+        return None
+    pairs = [(c, x / tops.value, y / bottoms.value) for (c, x), (_, y) in zip(above, below, strict=True)]
+    first, second, apart = (
+        (clustered([[(c, f(x, y)) for c, x, y in pairs]]).stderr or 0.0) ** 2
+        for f in (lambda x, y: x, lambda x, y: y, lambda x, y: x - y)
+    )
+    if is_rounding(math.sqrt(apart), [x for _, x, _ in pairs]):
+        return None
+    square = t_quantile(bottoms.df) ** 2
+    top, bottom = 1 - square * first, 1 - square * second
+    middle = 1 - square * (first + second - apart) / 2
+    if bottom <= 0 or (inner := middle * middle - top * bottom) < 0:
+        return None
+    ratio = tops.value / bottoms.value
+    ends = sorted(ratio * (middle + sign * math.sqrt(inner)) / bottom for sign in (-1, 1))
+    positive = all(x >= 0 for _, x in (*above, *below))
+    return (max(0.0, ends[0]) if positive else ends[0]), ends[1]
 
 
 def _by_wilson(successes: int, n: int) -> tuple[Interval, IntervalMethod] | None:
