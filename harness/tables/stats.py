@@ -297,8 +297,8 @@ def fieller(above: Stratum, below: Stratum) -> Interval | None:
         return None
     pairs = [(c, x / tops.value, y / bottoms.value) for (c, x), (_, y) in zip(above, below, strict=True)]
     first, second, apart = (
-        (clustered([[(c, f(x, y)) for c, x, y in pairs]]).stderr or 0.0) ** 2
-        for f in (lambda x, y: x, lambda x, y: y, lambda x, y: x - y)
+        (clustered([[(c, s * x + t * y) for c, x, y in pairs]]).stderr or 0.0) ** 2
+        for s, t in ((1, 0), (0, 1), (1, -1))
     )
     if is_rounding(math.sqrt(apart), [x for _, x, _ in pairs]):
         return None
