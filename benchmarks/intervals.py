@@ -6,7 +6,8 @@ python benchmarks/run.py intervals paired_intervals
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from functools import partial
 
 import numpy
 from scipy.stats import t
@@ -15,7 +16,7 @@ from harness.extensions.analysis import paired
 from harness.tables import stats
 
 Ends = tuple[float, float]
-Drawn = list[list[tuple[object, float]]]
+Drawn = list[list[tuple[Hashable, float]]]
 Draw = Callable[[numpy.random.Generator, tuple[int, int]], numpy.ndarray]
 KINDS: dict[str, tuple[Draw, float]] = {
     "beta(2, 2)": (lambda g, size: g.beta(2, 2, size), 0.5),
@@ -48,15 +49,35 @@ def coverage(samples: int, resamples: int = 500) -> list[dict[str, object]]:
     return rows
 
 
-UNEQUAL = ((2, 30, 100), (3, 100), (1, 40), (5, 100), (5, 30, 100), (10, 100), (5,) * 5, (20,) * 20, (1,) * 27)
-CLUSTERS = ((10,) * 5, (10,) * 10, (1,) * 5 + (50,), (5,) * 8 + (100,), (1,) * 20 + (20,) * 2)
+UNEQUAL: tuple[tuple[int, ...], ...] = (
+    (2, 30, 100),
+    (3, 100),
+    (1, 40),
+    (5, 100),
+    (5, 30, 100),
+    (10, 100),
+    (5,) * 5,
+    (20,) * 20,
+    (1,) * 27,
+)
+CLUSTERS: tuple[tuple[int, ...], ...] = (
+    (10,) * 5,
+    (10,) * 10,
+    (1,) * 5 + (50,),
+    (5,) * 8 + (100,),
+    (1,) * 20 + (20,) * 2,
+)
 
 
 def unequal_coverage(samples: int) -> list[dict[str, object]]:
     """Means over conditions of these sizes, then of clusters of these sizes: the share of intervals that cover them."""
     generator, unbounded = numpy.random.default_rng(0), (-math.inf, math.inf)
+
+    def share(p: float) -> Callable[[int], numpy.ndarray]:
+        return lambda n: generator.random(n) < p
+
     draws: dict[str, tuple[Callable[[int], numpy.ndarray], float, Ends]] = {
-        f"shares, {p}": (lambda n, p=p: generator.random(n) < p, p, (0, 1)) for p in (0.05, 0.3, 0.5, 0.7, 0.95)
+        f"shares, {p}": (share(p), p, (0, 1)) for p in (0.05, 0.3, 0.5, 0.7, 0.95)
     }
     draws["normal"] = generator.standard_normal, 0.0, unbounded
     draws["exponential"] = generator.standard_exponential, 1.0, unbounded
@@ -70,19 +91,18 @@ def unequal_coverage(samples: int) -> list[dict[str, object]]:
         pairs = enumerate(zip(sizes, chances, strict=True))
         return [[(c, float(generator.random() < p)) for c, (n, p) in pairs for _ in range(n)]]
 
+    def of_conditions(sizes: tuple[int, ...], draw: Callable[[int], numpy.ndarray]) -> Drawn:
+        return [[((k, i), float(x)) for i, x in enumerate(draw(n))] for k, n in enumerate(sizes)]
+
     rows: list[dict[str, object]] = []
     for sizes in UNEQUAL:
         row: dict[str, object] = {"sizes": f"conditions of {_counted(sizes)}"}
         for kind, (draw, p, within) in draws.items():
-            row[kind] = covered(
-                lambda s=sizes, d=draw: [[((k, i), float(x)) for i, x in enumerate(d(n))] for k, n in enumerate(s)],
-                p,
-                within,
-            )
+            row[kind] = covered(partial(of_conditions, sizes, draw), p, within)
         rows.append(row)
-    for sizes in CLUSTERS:
-        share = covered(lambda s=sizes: of_clusters(s), 0.7, (0, 1))
-        rows.append({"sizes": f"clusters of {_counted(sizes)}", "shares, 0.7": share})
+    for clusters in CLUSTERS:
+        found = covered(partial(of_clusters, clusters), 0.7, (0, 1))
+        rows.append({"sizes": f"clusters of {_counted(clusters)}", "shares, 0.7": found})
     return rows
 
 
