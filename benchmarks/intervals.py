@@ -6,7 +6,8 @@ python benchmarks/run.py intervals paired_intervals
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from functools import partial
 
 import numpy
 from scipy.stats import t
@@ -14,6 +15,8 @@ from scipy.stats import t
 from harness.extensions.analysis import paired
 from harness.tables import stats
 
+Ends = tuple[float, float]
+Drawn = list[list[tuple[Hashable, float]]]
 Draw = Callable[[numpy.random.Generator, tuple[int, int]], numpy.ndarray]
 KINDS: dict[str, tuple[Draw, float]] = {
     "beta(2, 2)": (lambda g, size: g.beta(2, 2, size), 0.5),
@@ -44,6 +47,67 @@ def coverage(samples: int, resamples: int = 500) -> list[dict[str, object]]:
                     hits[name] += interval is not None and interval[0] <= truth <= interval[1]
             rows.append({"numbers": kind, "n": n, **{name: f"{count / samples:.3f}" for name, count in hits.items()}})
     return rows
+
+
+UNEQUAL: tuple[tuple[int, ...], ...] = (
+    (2, 30, 100),
+    (3, 100),
+    (1, 40),
+    (5, 100),
+    (5, 30, 100),
+    (10, 100),
+    (5,) * 5,
+    (20,) * 20,
+    (1,) * 27,
+)
+CLUSTERS: tuple[tuple[int, ...], ...] = (
+    (10,) * 5,
+    (10,) * 10,
+    (1,) * 5 + (50,),
+    (5,) * 8 + (100,),
+    (1,) * 20 + (20,) * 2,
+)
+
+
+def unequal_coverage(samples: int) -> list[dict[str, object]]:
+    """Means over conditions of these sizes, then of clusters of these sizes: the share of intervals that cover them."""
+    generator, unbounded = numpy.random.default_rng(0), (-math.inf, math.inf)
+
+    def share(p: float) -> Callable[[int], numpy.ndarray]:
+        return lambda n: generator.random(n) < p
+
+    draws: dict[str, tuple[Callable[[int], numpy.ndarray], float, Ends]] = {
+        f"shares, {p}": (share(p), p, (0, 1)) for p in (0.05, 0.3, 0.5, 0.7, 0.95)
+    }
+    draws["normal"] = generator.standard_normal, 0.0, unbounded
+    draws["exponential"] = generator.standard_exponential, 1.0, unbounded
+
+    def covered(strata: Callable[[], Drawn], truth: float, within: Ends) -> str:
+        found = [ends for _ in range(samples) if (ends := stats.interval(strata(), within))]
+        return f"{sum(low - 1e-12 <= truth <= high + 1e-12 for low, high in found) / len(found):.3f}"
+
+    def of_clusters(sizes: tuple[int, ...]) -> Drawn:
+        chances = generator.beta(0.7 * 7 / 3, 0.3 * 7 / 3, len(sizes))
+        pairs = enumerate(zip(sizes, chances, strict=True))
+        return [[(c, float(generator.random() < p)) for c, (n, p) in pairs for _ in range(n)]]
+
+    def of_conditions(sizes: tuple[int, ...], draw: Callable[[int], numpy.ndarray]) -> Drawn:
+        return [[((k, i), float(x)) for i, x in enumerate(draw(n))] for k, n in enumerate(sizes)]
+
+    rows: list[dict[str, object]] = []
+    for sizes in UNEQUAL:
+        row: dict[str, object] = {"sizes": f"conditions of {_counted(sizes)}"}
+        for kind, (draw, p, within) in draws.items():
+            row[kind] = covered(partial(of_conditions, sizes, draw), p, within)
+        rows.append(row)
+    for clusters in CLUSTERS:
+        found = covered(partial(of_clusters, clusters), 0.7, (0, 1))
+        rows.append({"sizes": f"clusters of {_counted(clusters)}", "shares, 0.7": found})
+    return rows
+
+
+def _counted(sizes: tuple[int, ...]) -> str:
+    return ", ".join(f"{size}" + f" ({sizes.count(size)}x)" * (sizes.count(size) > 1) for size in dict.fromkeys(sizes))
 
 
 Pairs = Callable[[numpy.random.Generator, int], tuple[numpy.ndarray, numpy.ndarray]]

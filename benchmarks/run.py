@@ -16,6 +16,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     mas       MAS-Bench with perfect teams: the grid of 900 episodes, and 100 agents with 100 numbers each
     documents single-turn questions from a JSONL file with the mock engine, from start to tables
     intervals  how often 95 % intervals of a bounded mean cover it
+    unequal_intervals  the same of means over conditions, or clusters, of very unequal sizes
     paired_intervals  how often 95 % intervals of a paired difference cover it
     stopping  how often confidence sequences cover a mean at every look, and how many cases runs need that end by them
     deciding  which side `harness compare --until decided` calls better, and after how many pairs
@@ -425,6 +426,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "sample_sizes": lambda smoke: sample_sizes.power(4 if smoke else 1000),
     "equivalence": lambda smoke: sample_sizes.level(10 if smoke else 2000),
     "corrected": lambda smoke: sample_sizes.corrected_covered(5 if smoke else 1000),
+    "unequal_intervals": lambda smoke: intervals.unequal_coverage(20 if smoke else 2000),
     "paired_intervals": lambda smoke: intervals.paired_coverage(20 if smoke else 2000),
     "effects": lambda smoke: effects.coverage(20 if smoke else 2000),
     "ratings": lambda smoke: ratings.coverage(5 if smoke else 1_000),

@@ -17,8 +17,8 @@ from .notes import bound_notes, notes
 from .scores import (
     EpisodeScore,
     aggregate,
+    averaged_first,
     bounds_of,
-    by_condition,
     cluster_of,
     finite,
     observations,
@@ -81,7 +81,9 @@ def build(
     rows_filled, last_notes = [*own.values()], list[str]()
     for key in table.added:
         with _asking(table, key):
-            more, about = key.more_rows(table, own, [(slot.key, slot.metric) for slot in slots], metrics)
+            more, about = key.with_episodes(
+                lambda row, column, metric: _behind(table, column, metric, ours.get(row, {}))
+            ).more_rows(table, own, [(slot.key, slot.metric) for slot in slots], metrics)
         rows_filled += more
         last_notes += [*key.notes(table, selected), *about]
     last_notes += bound_notes(rows_filled)
@@ -186,12 +188,7 @@ def _cell(
 ) -> Cell:
     """Our number for one row and column; the overall column takes in all of the row's episodes."""
     name = slot.metric or row_metric or table.cells[0]
-    if slot.key is not None:
-        scores, how = row.get(slot.key, ()), table.aggregate
-    else:
-        at = table.columns.index("metric") if slot.metric else None
-        scores = [s for key, group in row.items() if at is None or key[at] == slot.metric for s in group]
-        how = table.overall or table.aggregate
+    scores, how = _behind(table, slot.key, slot.metric, row)
     failed = sum(score.failed for score in scores)
     derived = table.derived.get(name)
     if derived is None:
@@ -210,6 +207,17 @@ def _cell(
     return replace(cell, uses_ground_truth=any(score.uses_ground_truth for score in scores))
 
 
+def _behind(
+    table: TableSpec, column: Key | None, metric: str | None, row: Mapping[Key, Sequence[EpisodeScore]]
+) -> tuple[Sequence[EpisodeScore], Means]:
+    """The episodes behind a row's number in a column, and how their mean is taken; those of all columns if None."""
+    if column is not None:
+        return row.get(column, ()), table.aggregate
+    at = table.columns.index("metric") if metric else None
+    scores = [s for key, group in row.items() if at is None or key[at] == metric for s in group]
+    return scores, table.overall or table.aggregate
+
+
 def _statistic(
     table: TableSpec,
     measured: tuple[Metric, Bounds],
@@ -220,7 +228,7 @@ def _statistic(
 ) -> Cell:
     """A metric's mean, or whatever else its statistic is. `measured`: the metric, and between which numbers it lies."""
     metric, bounds = measured
-    stat, groups = _mean(metric, scores, name, how), _groups(scores, how)
+    stat, groups = _mean(metric, scores, name, how), averaged_first(scores, how)
     strata = [observations(group, name, table.cluster) for group in groups]
     count = stat.n if isinstance(metric, CorpusMetric) else sum(map(len, strata))
     expected = sum(not score.failed and score.withheld != name for score in scores)
@@ -247,12 +255,19 @@ def _ratio(table: TableSpec, scores: Sequence[EpisodeScore], name: str, parts: S
     """Sum over sum, of the episodes that have both numbers."""
     top, bottom = parts
     both = [s for s in scores if s.number(top) is not None and s.number(bottom) is not None]
-    values = linearize([(s.number(top) or 0.0, s.number(bottom) or 0.0) for s in both])
+    above, below = ([s.number(part) or 0.0 for s in both] for part in (top, bottom))
+    values = linearize([*zip(above, below, strict=True)])
     stat = stats.mean(values)
     cell = Cell(finite(stat.value), finite(stat.stderr), len(both), failed, len(scores) - failed - len(both))
     keys = [(s.model, *cluster_of(s, table.cluster)) for s in both]
-    strata = [list(zip(keys, values, strict=True))] if values else []
-    return _spread(cell, error_of(table.uncertainty, name), strata, parts=True)
+    if not values:
+        return cell
+    kind = error_of(table.uncertainty, name)
+    cell = _spread(cell, None, [list(zip(keys, values, strict=True))], parts=True)
+    if kind != "interval":
+        return cell
+    found = stats.fieller(*(list(zip(keys, numbers, strict=True)) for numbers in (above, below)))
+    return replace(cell, low=found[0], high=found[1], method="fieller") if found else cell
 
 
 def _loss(scores: Sequence[EpisodeScore], pair: Sequence[tuple[str, Metric]], how: Means, failed: int) -> Cell:
@@ -276,7 +291,7 @@ def _spread(
     if not stats.is_mean(cell.value, found):
         return cell
     stderr = stats.clustered_error(Statistic(cell.value, cell.stderr, cell.n or 0), strata).stderr
-    cell = replace(cell, stderr=finite(stderr), one_sample=found.one_sample and stderr is not None)
+    cell = replace(cell, stderr=finite(stderr), borrowed=found.borrowed and stderr is not None)
     if kind == "std" and not parts:
         return replace(cell, std=stats.std([x for stratum in strata for _, x in stratum]))
     if kind != "interval":
@@ -287,15 +302,10 @@ def _spread(
     return replace(cell, low=low, high=high, method=method)
 
 
-def _groups(scores: Sequence[EpisodeScore], how: Means) -> list[Sequence[EpisodeScore]]:
-    """What is averaged first: all episodes together, or each condition's."""
-    return [scores] if how == "pooled" else [*by_condition(scores).values()]
-
-
 def _mean(metric: Metric, scores: Sequence[EpisodeScore], name: str, how: Means) -> Statistic:
     if how == "pooled":
         return aggregate(metric, list(scores), name)
-    return stats.mean_of_conditions(aggregate(metric, group, name) for group in _groups(scores, how))
+    return stats.mean_of_conditions(aggregate(metric, group, name) for group in averaged_first(scores, how))
 
 
 def _share(cell: Cell, parts: int) -> Cell:

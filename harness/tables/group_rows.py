@@ -1,19 +1,21 @@
 """The rows of groups: means over data sets, subjects or other values of a row label.
 
 The two means and their standard errors are those that lm-eval prints for its groups (`aggregate_metric_list`,
-`weight_by_size`), so they are computed from the rows' own values, errors and counts, never from episodes.
+`weight_by_size`), so they are computed from the rows' own values, errors and counts. Only where several numbers are of
+one observation, such as a question that all rows share, errors come from the episodes, clustered.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from harness.api import UNBOUNDED
 
-from .stats import interval_around
+from .axis import Key
+from .stats import Stratum, clustered, interval_around, interval_by, is_mean
 from .table import Cell, ErrorKind, Row, error_of
 
 Weight = Literal["size", "equal"]
@@ -54,6 +56,7 @@ class GroupRows:
         summed: names of cells that have no mean over rows: costs and losses.
         only: the table's metric where neither rows nor columns say which.
         bounds: metric → smallest and largest possible number.
+        observed: key of a row, place of a column, metric → the observations of each condition behind the number.
     """
 
     groups: Sequence[RowGroup]
@@ -63,6 +66,7 @@ class GroupRows:
     summed: frozenset[str]
     only: str
     bounds: Mapping[str, tuple[float, float]]
+    observed: Callable[[Key, int, str], list[Stratum]] = lambda row, at, metric: []
 
     def rows(self, rows: Mapping[tuple[str, ...], Row], columns: Sequence[str | None]) -> tuple[list[Row], list[str]]:
         """A row for every group and every combination of the other labels, and what a reader must know about them.
@@ -76,24 +80,50 @@ class GroupRows:
         for key, row in rows.items():
             apart.setdefault((*key[:place], *key[place + 1 :]), {})[key[place]] = row
         done, notes = [], list(self._explained())
-        for by_name in apart.values():
+        for rest, by_name in apart.items():
             for group in self.groups:
-                if members := [by_name[name] for name in group.members if name in by_name]:
-                    done.append(self._row(group, members, columns, place))
-                    notes += self._gaps(group, by_name, columns)
+                members = {(*rest[:place], x, *rest[place:]): by_name[x] for x in group.members if x in by_name}
+                if members:
+                    row, about = self._row(group, members, columns, place)
+                    done.append(row)
+                    notes += [*about, *self._gaps(group, by_name, columns)]
         return done, list(dict.fromkeys(notes))
 
-    def _row(self, group: RowGroup, members: Sequence[Row], columns: Sequence[str | None], place: int) -> Row:
-        first = members[0]
+    def _row(
+        self, group: RowGroup, members: Mapping[Key, Row], columns: Sequence[str | None], place: int
+    ) -> tuple[Row, list[str]]:
+        first, notes = next(iter(members.values())), list[str]()
         names = (*first.names[:place], self.titles.get(group.title, group.title), *first.names[place + 1 :])
         cells = []
         for i, column in enumerate(columns):
             metric = column or first.metric or self.only
-            own = [row.cells[i] for row in members]
-            cells.append(self._cell(group, metric, own) if self._has(group, metric) else Cell())
-        return Row(
-            {**first.key, self.labels[place]: group.title}, names, tuple(cells), first.metric, group=group.weight
-        )
+            if not self._has(group, metric):
+                cells.append(Cell())
+                continue
+            cell = self._cell(group, metric, [row.cells[i] for row in members.values()])
+            strata = [self.observed(key, i, metric) for key in members]
+            if cell.stderr is not None and _share_observations(strata):
+                cell = self._clustered(cell, group, metric, strata)
+                what = "their errors are clustered" if cell.stderr is not None else "so it has no error"
+                notes.append(f"{group.title}: some numbers of {metric} are of one observation; {what}.")
+            cells.append(cell)
+        key = {**first.key, self.labels[place]: group.title}
+        return Row(key, names, tuple(cells), first.metric, group=group.weight), notes
+
+    def _clustered(self, cell: Cell, group: RowGroup, metric: str, rows: Sequence[Sequence[Stratum]]) -> Cell:
+        """With the error that the episodes give; without one where the cell is not their mean."""
+        strata = [stratum for row in rows for stratum in row]
+        if group.weight == "size":
+            strata = [[pair for stratum in strata for pair in stratum]]
+        found, bounds = clustered(strata), self.bounds.get(metric, UNBOUNDED)
+        cell = replace(cell, stderr=None, low=None, high=None, method=None)
+        if not is_mean(cell.value, found):
+            return cell
+        cell = replace(cell, stderr=found.stderr)
+        within = bounds if all(bounds[0] <= x <= bounds[1] for stratum in strata for _, x in stratum) else UNBOUNDED
+        if error_of(self.error, metric) != "interval" or (by := interval_by(strata, within)) is None:
+            return cell
+        return replace(cell, low=by[0][0], high=by[0][1], method=by[1])
 
     def _has(self, group: RowGroup, metric: str) -> bool:
         return metric not in self.summed and (not group.cells or metric in group.cells)
@@ -120,6 +150,12 @@ class GroupRows:
             if filled and absent and self._has(group, metric):
                 listed = ", ".join(absent[:5]) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
                 yield f"{group.title}: no {metric} of {listed}; the mean is that of the other rows."
+
+
+def _share_observations(rows: Sequence[Sequence[Stratum]]) -> bool:
+    """Whether rows have observations in common, or several numbers of one."""
+    keys = [cluster for row in rows for stratum in row for cluster, _ in stratum]
+    return len({*keys}) < len(keys)
 
 
 def combined(

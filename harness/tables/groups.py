@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Required, TypedDict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Required, TypedDict
 
 from harness.api import Metric
 from harness.api.errors import near
@@ -13,8 +13,13 @@ from harness.plugins.parameters import Keywords
 from .axis import Key
 from .group_rows import GroupRows, RowGroup, Weight, label_of
 from .keys import TableKey
+from .scores import averaged_first, observations
 from .spec import TableSpec
+from .stats import Stratum
 from .table import Row, text
+
+if TYPE_CHECKING:
+    from .keys import Behind
 
 _Name = Annotated[str, Keywords(minLength=1)]
 
@@ -58,6 +63,7 @@ class Groups(TableKey):
 
     groups: tuple[RowGroup, ...]
     mistakes: tuple[str, ...] = ()
+    behind: Behind | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def read(cls, entry: Mapping[str, Any]) -> Groups:
@@ -85,6 +91,10 @@ class Groups(TableKey):
         absent = [(group, name) for group in self.groups for name in group.members if possible and name not in possible]
         return [f"groups: {group.title!r}: {label} is never {name!r}. {near(name, possible)}" for group, name in absent]
 
+    def with_episodes(self, behind: Behind) -> Groups:
+        """The groups, told which episodes are behind the rows."""
+        return replace(self, behind=behind)
+
     def more_rows(
         self,
         table: TableSpec,
@@ -94,8 +104,20 @@ class Groups(TableKey):
     ) -> tuple[list[Row], list[str]]:
         """As `group_rows.GroupRows.rows`."""
         bounds = {name: metric.bounds for name, metric in metrics.items()}
+
+        def observed(row: Key, at: int, name: str) -> list[Stratum]:
+            if self.behind is None:
+                return []
+            scores, how = self.behind(row, *columns[at])
+            derived = table.derived.get(name)
+            parts = [
+                observations(g, derived.metrics[0] if derived else name, table.cluster)
+                for g in averaged_first(scores, how)
+            ]
+            return [part for part in parts if part]
+
         maker = GroupRows(
-            self.groups, table.rows, table.labels, table.uncertainty, table.summed, table.cells[0], bounds
+            self.groups, table.rows, table.labels, table.uncertainty, table.summed, table.cells[0], bounds, observed
         )
         return maker.rows(rows, [metric for _, metric in columns])
 

@@ -9,7 +9,7 @@ Next: `harness.tables.build`, which asks them when it fills a table.
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from harness.plugins.extension import Offer
@@ -20,9 +20,13 @@ if TYPE_CHECKING:
     from harness.api import Metric
 
     from .axis import Axis, Key
+    from .entry import Means
     from .scores import EpisodeScore
     from .spec import DerivedCell, TableSpec
     from .table import Row
+
+    Behind = Callable[[Key, Key | None, str | None], tuple[Sequence[EpisodeScore], Means]]
+    """Key of a row, key and metric of a column (as in `more_rows`) → the episodes, and how their mean is taken."""
 
 
 class TableKey:
@@ -74,6 +78,10 @@ class TableKey:
     def has_errors(self) -> bool:
         """Whether numbers of `more_rows` have errors that others have computed."""
         return False
+
+    def with_episodes(self, behind: Behind) -> TableKey:
+        """The key, told which episodes are behind the table's numbers: for `more_rows`, where it needs them."""
+        return self
 
     def more_rows(
         self,

@@ -29,6 +29,7 @@ _INTERVALS: Final[dict[frozenset[IntervalMethod], str]] = {
     frozenset({"wilson"}): "95 % Wilson interval",
     frozenset({"effective"}): "95 % interval of the mean by Wilson's formula",
     frozenset({"effective", "wilson"}): "95 % interval of the mean by Wilson's formula",
+    frozenset({"fieller"}): "95 % interval of a ratio by Fieller's theorem",
     frozenset({"t"}): "95 % t interval of the mean",
     frozenset({"t", "wilson"}): "95 % t interval of the mean, Wilson interval where all numbers are 0 or 1",
 }
@@ -58,6 +59,7 @@ def notes(
         yield from without_number(table, _in_columns(table, scores, metric), metric)
         yield from _without_error(table, filled, scores, metric)
     yield from _equal_numbers(table, filled)
+    yield from _endless_ratios(table, filled)
     bare = [name for name in table.cells if name in metrics and _has_equal(filled, table, name)]
     shares = [name for name in bare if may_be_shares(metrics[name], {*numbers(scores, name)})]
     yield from without_bounds({name: metrics[name] for name in shares})
@@ -99,7 +101,10 @@ def _kinds(table: TableSpec, filled: Table) -> Iterable[str]:
         return
     names: dict[tuple[ErrorKind, str], list[str]] = {}
     for metric in table.cells:
-        if kind := error_of(table.uncertainty, metric):
+        kind = error_of(table.uncertainty, metric)
+        if kind == "interval" and (ours := _cells_of(filled, metric)) and all(cell.low is None for cell in ours):
+            continue  # there is no interval to name
+        if kind:
             what = _interval(filled, metric) if kind == "interval" else _ERRORS[kind]
             names.setdefault((kind, what), []).append(table.labels.get(metric, metric))
     usual = {_INTERVALS[frozenset()], _INTERVALS[frozenset({"wilson"})]}
@@ -263,13 +268,13 @@ def _without_error(table: TableSpec, filled: Table, scores: Sequence[EpisodeScor
     if alone:
         yield f"{len(alone)} of {len(ours)} cells have a single observation of {metric}: {lacking}."
     known = [
-        cell for cell in ours if cell.one_sample and (cell.low is not None if kind == "interval" else not cell.equal)
+        cell for cell in ours if cell.borrowed and (cell.low is not None if kind == "interval" else not cell.equal)
     ]
     if kind != "std" and known:
         error = "intervals" if kind == "interval" else "standard errors"
         yield (
-            f"{metric}: some conditions have a single observation, so the {error} of {len(known)} of {len(ours)} means "
-            "take all their conditions for one sample."
+            f"{metric}: behind {len(known)} of {len(ours)} means some conditions have a single observation, or equal "
+            f"ones: the {error} take from all conditions how much these vary."
         )
 
 
@@ -280,6 +285,18 @@ def _equal_numbers(table: TableSpec, filled: Table) -> Iterable[str]:
         ours = _cells_of(filled, *names)
         if equal := sum(cell.equal and cell.low is None for cell in ours):
             yield f"{equal} of {len(ours)} means are of equal numbers: they have no {lacking}."
+
+
+def _endless_ratios(table: TableSpec, filled: Table) -> Iterable[str]:
+    """Which ratios have no interval since what they are divided by may be 0 on average."""
+    for name, derived in table.derived.items():
+        if derived.kind == "ratio" and name in table.cells and error_of(table.uncertainty, name) == "interval":
+            ours = [cell for cell in _cells_of(filled, name) if cell.value is not None]
+            if endless := sum(cell.low is None and bool(cell.stderr) and not cell.equal for cell in ours):
+                yield (
+                    f"{name}: {endless} of {len(ours)} ratios have no interval, as theirs would have no end: so few "
+                    f"numbers do not rule out that {derived.metrics[1]} is 0 on average."
+                )
 
 
 def _has_equal(filled: Table, table: TableSpec, metric: str) -> bool:

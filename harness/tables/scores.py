@@ -16,6 +16,7 @@ from harness.plugins.approvals import NotApprovedError
 from harness.storage import MARKS
 
 from . import stats
+from .entry import Means
 from .table import text
 
 NOT_RUN: Final = "not run"
@@ -357,6 +358,11 @@ def by_condition(scores: Iterable[EpisodeScore]) -> dict[tuple[str, str], list[E
     for score in scores:
         groups.setdefault((score.model, score.condition), []).append(score)
     return groups
+
+
+def averaged_first(scores: Sequence[EpisodeScore], how: Means) -> list[Sequence[EpisodeScore]]:
+    """What is averaged first: all episodes together, or each condition's."""
+    return [scores] if how == "pooled" else [*by_condition(scores).values()]
 
 
 def finite(x: float | None) -> float | None:

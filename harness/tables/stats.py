@@ -13,14 +13,15 @@ import statistics
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Final, Literal
 
 from harness.api import UNBOUNDED, Statistic
 
 Interval = tuple[float, float]
 """The ends of a confidence interval."""
-IntervalMethod = Literal["wilson", "effective", "t"]
-"""Wilson's interval of zeros and ones, Wilson's formula at the effective sample size, or Student's t interval."""
+IntervalMethod = Literal["wilson", "effective", "t", "fieller"]
+"""Wilson's interval of zeros and ones, Wilson's formula at the effective sample size, Student's t interval, or that of
+Fieller, of a ratio."""
 Stratum = Sequence[tuple[Hashable, float]]
 """The observations of one condition, each with the cluster it belongs to."""
 
@@ -67,9 +68,13 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval | None:
         raise ValueError(f"{successes} successes of {n}")
     if n == 0:
         return None
-    low, high = _score(successes / n, n, statistics.NormalDist().inv_cdf((1 + level) / 2))
+    low, high = _score(successes / n, n, _normal_quantile(level))
     # At the ends the bound is exactly 0 or 1; the formula misses it by a rounding error.
     return 0.0 if successes == 0 else low, 1.0 if successes == n else high
+
+
+def _normal_quantile(level: float) -> float:
+    return statistics.NormalDist().inv_cdf((1 + level) / 2)
 
 
 def _score(share: float, n: float, quantile: float) -> Interval:
@@ -85,61 +90,121 @@ class ClusteredMean:
 
     Attributes:
         value: the mean of the strata's means; None without observations.
-        stderr: its standard error; None with a single cluster.
+        stderr: its standard error; None where no two clusters can be compared.
         n: how many observations there are.
         clusters: how many clusters they are in.
         df: degrees of freedom of the standard error.
-        one_sample: whether the strata count as one sample, since some of them have a single cluster.
+        effective_n: how many observations of equal weight say as much: (Σw)²/Σw² (Kish, 1965), of `n` at most.
+        effective_clusters: the same of clusters.
+        borrowed: whether some strata have a single cluster, or are of unequal sizes and some have equal numbers, so
+            that how much these vary is known from the others alone.
     """
 
     value: float | None
     stderr: float | None
     n: int
     clusters: int
-    df: int
-    one_sample: bool = False
+    df: float
+    effective_n: float = 0.0
+    effective_clusters: float = 0.0
+    borrowed: bool = False
+
+
+_PRIOR: Final = 3.0
+"""As so many degrees of freedom the variance of all strata counts in that of each; `benchmarks/intervals.py` has the
+coverage that it gives."""
 
 
 def clustered(strata: Iterable[Stratum]) -> ClusteredMean:
     """The mean of the strata's means, with a standard error that takes clusters as independent, not observations.
 
-    With one stratum this is the clustered standard error of Miller (2024), "Adding error bars to evals", Section 2.2,
-    times √(G/(G − 1)) for G clusters; with one observation a cluster it is that of `mean`. Strata are conditions, which
-    are fixed: each has its own mean. With one observation a cluster the error is then that of `mean_of_conditions`; a
-    cluster that spans strata adds up over them before it is squared. Strata without observations are left out.
+    With one stratum and clusters of one size this is the clustered standard error of Miller (2024), "Adding error bars
+    to evals", Section 2.2, times √(G/(G − 1)) for G clusters; with one observation a cluster it is that of `mean`.
+    Strata are conditions, which are fixed: each has its own mean. With one observation a cluster and strata of one size
+    the error is that of `mean_of_conditions`; a cluster that spans strata adds up over them before it is squared.
+    Strata without observations are left out.
 
-    A single cluster does not say how much it varies. Where some stratum has no more, all strata count as one sample
-    around their common mean, which gives the error of the pooled observations where strata are of equal size. It is
-    rather too large than too small, since it includes how strata differ (collapsed strata; Cochran, 1977, "Sampling
-    techniques", Section 5A.12).
+    Few clusters do not say how much they vary, and may agree by chance. So a stratum's variance is a mean of its own,
+    with its degrees of freedom, and that of all strata, with three: (ν·s² + 3·s₀²)/(ν + 3) (Smyth, 2004, "Linear models
+    and empirical Bayes methods"; three is a choice). ν + 1 is the effective number of the stratum's clusters, so one
+    cluster that outweighs the others does not vouch for itself. s₀² is the pooled variance within strata; those with a
+    single cluster count as one stratum in it (collapsed strata; Cochran, 1977, "Sampling techniques", Section 5A.12).
+    The degrees of freedom are Satterthwaite's (1946).
     """
     filled = [list(stratum) for stratum in strata if stratum]
     if not filled:
         return ClusteredMean(None, None, 0, 0, 0)
-    counts = [len({cluster for cluster, _ in stratum}) for stratum in filled]
+    n = sum(map(len, filled))
+    if len(filled) == 1 and len({cluster for cluster, _ in filled[0]}) == n:
+        plain = mean([x for _, x in filled[0]])
+        return ClusteredMean(plain.value, plain.stderr, n, n, max(n - 1, 1), n, n)
+    parts = [_by_cluster(stratum) for stratum in filled]
     means = [statistics.fmean(x for _, x in stratum) for stratum in filled]
-    value, every = statistics.fmean(means), len({cluster for stratum in filled for cluster, _ in stratum})
-    one_sample = len(filled) > 1 and min(counts) == 1
-    sums = dict[Hashable, list[float]]()
-    for stratum, own, within in zip(filled, means, counts, strict=True):
-        center, count = (value, every) if one_sample else (own, within)
-        scale = math.sqrt(count / max(count - 1, 1)) / len(stratum) / len(filled)
-        for cluster, x in stratum:
-            sums.setdefault(cluster, []).append((x - center) * scale)
-    certain = every > 1 if one_sample else min(counts) > 1
-    stderr = math.hypot(*map(math.fsum, sums.values())) if certain else None
-    df = every - 1 if one_sample else min(sum(counts) - len(counts), every - 1)
-    return ClusteredMean(value, stderr, sum(map(len, filled)), every, max(df, 1), one_sample)
+    value, every = statistics.fmean(means), {cluster for part in parts for cluster in part}
+    alone = len({cluster for part in parts if len(part) == 1 for cluster in part})
+    common = statistics.fmean(m for m, part in zip(means, parts, strict=True) if len(part) == 1) if alone else 0.0
+    most = sum(len(part) - 1 for part in parts) + max(0, alone - 1)
+    most = min(most, len(every) - 1)  # as many clusters as may differ from the means
+    own, lent, weights = (dict[Hashable, list[float]]() for _ in range(3))
+    around = dict[Hashable, list[tuple[float, float]]]()  # of each cluster: weight, distance from the stratum's mean
+    squares = list[tuple[float, float]]()  # of each stratum's own variance: what it adds, its degrees of freedom
+    for stratum, part, middle in zip(filled, parts, means, strict=True):
+        shares = {cluster: len(xs) / len(stratum) for cluster, xs in part.items()}
+        inner = {cluster: statistics.fmean(xs) for cluster, xs in part.items()}
+        center, peers = (statistics.fmean(inner.values()), len(part)) if len(part) > 1 else (common, alone)
+        free = 1 / math.fsum(x * x for x in shares.values()) - 1 if len(part) > 1 else 0.0
+        trust = free / (free + _PRIOR)
+        unbiased = math.sqrt(peers / (peers - 1)) if peers > 1 else 0.0
+        for cluster, share in shares.items():
+            weight = share / len(filled)
+            weights.setdefault(cluster, []).append(weight)
+            if unbiased:
+                around.setdefault(cluster, []).append((weight, unbiased * (inner[cluster] - center)))
+            own.setdefault(cluster, []).append(math.sqrt(trust) * unbiased * weight * (inner[cluster] - middle))
+            lent.setdefault(cluster, []).append(math.sqrt(1 - trust) * weight)
+        squares.append((math.fsum(own[cluster][-1] ** 2 for cluster in part), free))
+    weight_of = {cluster: math.fsum(found) for cluster, found in weights.items()}
+    effective_clusters = round(1 / math.fsum(x * x for x in weight_of.values()), 9)  # 12 of equal weight are 12
+    effective_n = len(filled) ** 2 / math.fsum(1 / len(stratum) for stratum in filled)
+    counts = n, len(every)
+    if most < 1:
+        return ClusteredMean(value, None, *counts, 1, effective_n, effective_clusters)
+    pooled = statistics.fmean(
+        (math.fsum(w * x for w, x in found) / math.fsum(w for w, _ in found)) ** 2 for found in around.values()
+    )
+    first = math.fsum(math.fsum(found) ** 2 for found in own.values())
+    second = pooled * math.fsum(math.fsum(found) ** 2 for found in lent.values())
+    stderr, df = math.sqrt(first + second), _satterthwaite(first, squares, second, most)
+    if is_rounding(stderr, [x for stratum in filled for _, x in stratum]):
+        stderr = 0.0
+    frees, equal = [free for _, free in squares], any(len({x for _, x in stratum}) == 1 for stratum in filled)
+    borrowed = bool(stderr) and len(filled) > 1 and (not min(frees) or (equal and max(frees) - min(frees) > 1e-9))
+    return ClusteredMean(value, stderr, *counts, df, effective_n, effective_clusters, borrowed)
+
+
+def _by_cluster(stratum: Stratum) -> dict[Hashable, list[float]]:
+    found = dict[Hashable, list[float]]()
+    for cluster, x in stratum:
+        found.setdefault(cluster, []).append(x)
+    return found
+
+
+def _satterthwaite(first: float, squares: Sequence[tuple[float, float]], second: float, most: int) -> float:
+    """Degrees of freedom of a sum of variances, from 1 to `most`: of `first`, which strata add up to, and `second`."""
+    total, added = first + second, math.fsum(x for x, _ in squares)
+    if not total or not added:
+        return most
+    inverse = math.fsum(x * x / free for x, free in squares if free) / added**2
+    return max(1.0, min(most, 1 / ((first / total) ** 2 * inverse + (second / total) ** 2 / most)))
 
 
 def clustered_error(stat: Statistic, strata: Sequence[Stratum]) -> Statistic:
     """The statistic with the standard error of `clustered`, where it is the mean of the strata's means.
 
-    As it is where every observation is a cluster of its own and all strata have several, and where its value is
-    another one (a total, a score of all observations together).
+    As it is where its value is another one (a total, a score of all observations together).
     """
     spread = clustered(strata)
-    if not is_mean(stat.value, spread) or (spread.clusters == spread.n and not spread.one_sample):
+    if not is_mean(stat.value, spread):
         return stat
     return Statistic(stat.value, spread.stderr, stat.n)
 
@@ -178,19 +243,17 @@ def interval_by(
     stat, values = clustered(filled), [x for stratum in filled for _, x in stratum]
     if stat.value is None:
         return None
-    low, high = within
     binary = within == (0, 1) and all(x in (0, 1) for x in values)
-    equal = len({len(stratum) for stratum in filled}) == 1
-    if binary and (len(filled) == 1 or (stat.one_sample and equal)) and stat.clusters == stat.n:
+    if binary and stat.clusters == stat.n and len(filled) in (1, stat.n):
         return _by_wilson(values.count(1), stat.n)
     if stat.stderr is None:
         return None
     if not binary and is_rounding(stat.stderr, values):
         return None
     if binary and stat.value in (0, 1):
-        return _by_wilson(round(stat.value) * stat.clusters, stat.clusters)
+        return _score(stat.value, stat.effective_clusters, _normal_quantile(0.95)), "wilson"
     # Clusters that happen to agree are no more observations than there are.
-    return interval_around(stat.value, stat.stderr, stat.df, (low, high), most=stat.n if binary else math.inf)
+    return interval_around(stat.value, stat.stderr, stat.df, within, most=stat.effective_n if binary else math.inf)
 
 
 def interval_around(
@@ -215,6 +278,39 @@ def interval_around(
         return None
     below, above = _score(share, size, quantile)
     return (low + below * (high - low), low + above * (high - low)), "effective"
+
+
+def fieller(above: Stratum, below: Stratum) -> Interval | None:
+    """95 % interval of the ratio of two means of the same observations, by Fieller's theorem (1954), clustered.
+
+    Its ends are those ratios r at which the mean of a − r·b is just not different from 0: so they are where the ratio
+    can be, and not the same distance from it. Where no number is negative, none is below 0.
+
+    Args:
+        above, below: numbers a and b of the observations, in one order, each with its cluster.
+
+    Returns:
+        None if the interval has no end, as `below` may be 0 on average, and if the ratio of the numbers does not vary.
+    """
+    tops, bottoms = clustered([above]), clustered([below])
+    if not tops.value or not bottoms.value or tops.stderr is None or bottoms.stderr is None:
+        return None
+    pairs = [(c, x / tops.value, y / bottoms.value) for (c, x), (_, y) in zip(above, below, strict=True)]
+    first, second, apart = (
+        (clustered([[(c, s * x + t * y) for c, x, y in pairs]]).stderr or 0.0) ** 2
+        for s, t in ((1, 0), (0, 1), (1, -1))
+    )
+    if is_rounding(math.sqrt(apart), [x for _, x, _ in pairs]):
+        return None
+    square = t_quantile(bottoms.df) ** 2
+    top, bottom = 1 - square * first, 1 - square * second
+    middle = 1 - square * (first + second - apart) / 2
+    if bottom <= 0 or (inner := middle * middle - top * bottom) < 0:
+        return None
+    ratio = tops.value / bottoms.value
+    ends = sorted(ratio * (middle + sign * math.sqrt(inner)) / bottom for sign in (-1, 1))
+    positive = all(x >= 0 for _, x in (*above, *below))
+    return (max(0.0, ends[0]) if positive else ends[0]), ends[1]
 
 
 def _by_wilson(successes: int, n: int) -> tuple[Interval, IntervalMethod] | None:

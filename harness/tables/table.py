@@ -82,7 +82,8 @@ class Cell:
         uses_ground_truth: whether players of some of the episodes knew the right answer
             (`harness.api.InformedPolicy`).
         method: how the interval was computed, where `harness.tables.stats.interval_by` did; notes name it.
-        one_sample: whether its conditions count as one sample (`harness.tables.stats.clustered`); a note says so.
+        borrowed: whether how much some of its conditions vary is known from the others alone
+            (`harness.tables.stats.clustered`); a note says so.
         unread: whether too few turns of the model of some of the episodes were parsed to say anything of it.
         best: whether it is the best of its column, in tables that say which is.
         blank: whether its row has no such number, so that nothing is missing.
@@ -100,7 +101,7 @@ class Cell:
     std: float | None = None
     uses_ground_truth: bool = False
     method: IntervalMethod | None = None
-    one_sample: bool = False
+    borrowed: bool = False
     unread: bool = False
     best: bool = False
     blank: bool = False
@@ -113,7 +114,7 @@ class Cell:
         return several and is_rounding(self.stderr or 0.0, [self.value or 0.0])
 
 
-FOR_NOTES: Final = frozenset({"method", "one_sample"})
+FOR_NOTES: Final = frozenset({"method", "borrowed"})
 """The fields of a `Cell` that notes put into words and no document has."""
 
 

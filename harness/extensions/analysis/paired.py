@@ -94,7 +94,7 @@ def paired(
     return PairedTest(stat.value, pvalue, ends, smallest, stat.n, stat.clusters, same)
 
 
-def detectable(stderr: float | None, df: int, power: float = 0.8) -> float | None:
+def detectable(stderr: float | None, df: float, power: float = 0.8) -> float | None:
     """The smallest difference that a two-sided test at 0.05 finds with this power: (t₀.₉₇₅ + t_power) · SE.
 
     Miller (2024), Section 5, solved for the difference.
@@ -102,13 +102,13 @@ def detectable(stderr: float | None, df: int, power: float = 0.8) -> float | Non
     return None if stderr is None else (stats.t_quantile(df) + stats.t_quantile(df, power)) * stderr
 
 
-def _adjusted(stat: stats.ClusteredMean, width: float) -> tuple[float, float, int]:
+def _adjusted(stat: stats.ClusteredMean, width: float) -> tuple[float, float, float]:
     """(mean, standard error, degrees of freedom) of the clusters and two more, at −`width` and `width`."""
-    mean, error, count = stat.value or 0.0, stat.stderr or 0.0, stat.clusters
+    mean, error, count = stat.value or 0.0, stat.stderr or 0.0, stat.effective_clusters
     squares = error * error * count * (count - 1) + count * mean * mean + 2 * width * width
     center = count * mean / (count + 2)
     error = math.sqrt(max(0.0, squares - (count + 2) * center * center) / (count + 1) / (count + 2))
-    return center, error, count + 1
+    return center, error, stat.df + 2
 
 
 def _agreeing(ends: stats.Interval, value: float, pvalue: float) -> stats.Interval:

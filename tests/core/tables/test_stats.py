@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy
@@ -162,11 +162,11 @@ def test_equal_numbers_have_no_interval_and_equal_shares_have_wilsons() -> None:
 
 # ---------------------------------------------------------------------------------------- clusters
 
-observed = st.lists(st.tuples(st.integers(0, 5), st.floats(-100, 100)), min_size=2, max_size=30)
 
-
-@given(observed)
-def test_clustered_errors_are_those_of_the_sandwich_estimator(stratum: list[tuple[int, float]]) -> None:
+@given(st.integers(1, 4), st.data())
+def test_clustered_errors_are_those_of_the_sandwich_estimator(size: int, data: st.DataObject) -> None:
+    values = data.draw(st.lists(st.floats(-100, 100), min_size=2, max_size=30).filter(lambda xs: not len(xs) % size))
+    stratum = [(i // size, x) for i, x in enumerate(values)]
     stat = stats.clustered([stratum])
     groups = sorted({cluster for cluster, _ in stratum})
     if len(groups) == 1:
@@ -186,8 +186,10 @@ def test_one_observation_a_cluster_is_the_plain_standard_error(data: list[float]
     assert stats.clustered(alone(*data)).stderr == near(stats.mean(data).stderr)
 
 
-@given(st.lists(st.lists(st.floats(0, 1), min_size=2, max_size=4), min_size=1, max_size=5))
-def test_clusters_within_conditions_give_errors_in_quadrature(groups: list[list[float]]) -> None:
+@given(st.integers(2, 4), st.data())
+def test_conditions_of_one_size_give_errors_in_quadrature(size: int, data: st.DataObject) -> None:
+    condition = st.lists(st.floats(0, 1), min_size=size, max_size=size)
+    groups = data.draw(st.lists(condition, min_size=1, max_size=5))
     strata = [[((i, j), x) for j, x in enumerate(group)] for i, group in enumerate(groups)]
     plain, ours = stats.mean_of_conditions(map(stats.mean, groups)), stats.clustered(strata)
     assert (ours.value, ours.stderr) == (near(plain.value), near(plain.stderr))
@@ -271,6 +273,10 @@ def test_without_observations_there_is_nothing() -> None:
 def test_clusters_that_are_all_right_or_all_wrong_count_as_one_observation_each(share: float) -> None:
     strata = [[(cluster, share) for cluster in "abcde" for _ in range(3)]]
     assert stats.interval(strata, (0, 1)) == stats.wilson(round(share) * 5, 5)
+    unequal = [*strata[0], *[("a", share)] * 12]  # one cluster has 15 of 27: as 3 of equal weight
+    size, square = 27 * 27 / (15**2 + 4 * 3**2), 1.959963984540054**2
+    low, high = stats.interval([unequal], (0, 1))
+    assert (low, high) == (near(share * size / (size + square)), near((share * size + square) / (size + square)))
 
 
 def test_numbers_with_one_bound_have_students_interval() -> None:
@@ -279,15 +285,66 @@ def test_numbers_with_one_bound_have_students_interval() -> None:
     assert high == 7 and low < 1
 
 
-@given(st.lists(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0.0, 0.25, 1.0])), min_size=1), min_size=2))
-def test_conditions_that_have_no_error_of_their_own_are_one_sample(strata: list[list[tuple[int, float]]]) -> None:
-    size = min(map(len, strata))
-    parts: list[list[tuple[Hashable, float]]] = [[("alone", 0.25)] * size]
-    parts += [[(key, x) for key, x in stratum[:size]] for stratum in strata]
-    pooled, found = [x for stratum in parts for x in stratum], stats.clustered(parts)
-    assert found.one_sample
-    assert found.stderr == pytest.approx(stats.clustered([pooled]).stderr, abs=1e-9)
-    assert stats.interval(parts, (0, 1)) == pytest.approx(stats.interval([pooled], (0, 1)), abs=1e-6)
+@given(st.lists(st.sampled_from([0.0, 0.25, 1.0]), min_size=2, max_size=9), st.integers(1, 3))
+def test_conditions_of_one_case_each_are_one_sample(values: list[float], repeats: int) -> None:
+    strata = [[(i, x)] * repeats for i, x in enumerate(values)]
+    pooled = [pair for stratum in strata for pair in stratum]
+    assert stats.clustered(strata).stderr == pytest.approx(stats.clustered([pooled]).stderr, abs=1e-9)
+    assert stats.interval(strata, (0, 1)) == pytest.approx(stats.interval([pooled], (0, 1)), abs=1e-6)
+
+
+def test_conditions_of_one_size_that_share_clusters_keep_the_clustered_error() -> None:
+    generator = numpy.random.default_rng(5)
+    groups = [[[((g, i), float(x)) for i, x in enumerate(generator.random(3))] for _ in range(5)] for g in range(9)]
+    found = stats.clustered([stratum for group in groups for stratum in group])
+    # Nine groups of five conditions with the same three cases: a case's mean over the five is one observation.
+    means = [statistics.fmean(s[i][1] for s in group) for group in groups for i in range(3)]
+    plain = stats.mean_of_conditions(stats.mean(means[k : k + 3]) for k in range(0, 27, 3))
+    assert (found.value, found.stderr) == (near(plain.value), near(plain.stderr))
+
+
+def _drawn(sizes: Sequence[int], draw: Callable[[int], Any]) -> list[list[tuple[Hashable, float]]]:
+    """A stratum for each size, each with clusters of its own."""
+    return [[((k, i), float(x)) for i, x in enumerate(draw(n))] for k, n in enumerate(sizes)]
+
+
+UNEQUAL = [[2, 30, 100], [3, 100], [1, 40], [5, 100], [5, 30, 100], [10, 100]]
+
+
+@pytest.mark.parametrize("sizes", UNEQUAL)
+def test_intervals_cover_means_of_conditions_of_unequal_sizes(sizes: list[int]) -> None:
+    generator = numpy.random.default_rng(1)
+    shares = [stats.interval(_drawn(sizes, lambda n: generator.random(n) < 0.7), (0, 1)) for _ in range(150)]
+    assert sum(low <= 0.7 <= high for low, high in shares) >= 0.9 * 150
+    amounts = [stats.interval(_drawn(sizes, generator.standard_normal)) for _ in range(150)]
+    assert sum(low <= 0 <= high for low, high in amounts) >= 0.9 * 150
+
+
+@pytest.mark.parametrize("sizes", [[1, 1, 1, 1, 1, 50], [5] * 8 + [100], [1] * 20 + [20] * 2])
+def test_intervals_cover_a_mean_where_one_cluster_outweighs_the_others(sizes: list[int]) -> None:
+    generator, hits = numpy.random.default_rng(3), 0
+    for _ in range(150):
+        chances = generator.beta(1.6, 0.7, len(sizes))
+        drawn = [
+            (i, float(generator.random() < p))
+            for i, (n, p) in enumerate(zip(sizes, chances, strict=True))
+            for _ in range(n)
+        ]
+        low, high = stats.interval([drawn], (0, 1))
+        hits += low <= 1.6 / 2.3 <= high
+    assert hits >= 0.9 * 150
+
+
+def test_a_small_condition_that_happens_to_agree_is_not_certain() -> None:
+    large = [float(i % 10 < 7) for i in range(100)]
+    agreeing = _drawn([2, 100], lambda n: [1.0, 1.0] if n == 2 else large)
+    found = stats.clustered(agreeing)
+    alone = numpy.var(large, ddof=1)
+    # The small condition: 1 degree of freedom with variance 0, 3 with that of the large one; this has 99 and 3.
+    assert found.stderr == pytest.approx(math.sqrt(alone * (0.75 / 2 + 1 / 100)) / 2, rel=0.02)
+    assert found.borrowed and found.df == 100 and found.effective_n == near(4 / (1 / 2 + 1 / 100))
+    equal = stats.clustered([agreeing[0], agreeing[0]])
+    assert (equal.stderr, equal.borrowed) == (0, False)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.tuples(st.floats(-5, 0), st.floats(1, 5)))

@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
+import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -361,6 +363,32 @@ def test_a_ratio_of_unknown_metrics_is_reported() -> None:
     ]
 
 
+def test_an_interval_of_a_ratio_is_fiellers_and_lies_where_ratios_can() -> None:
+    def table(*right: float) -> Table:
+        scores = episodes("sim", *({"meals": 100.0 + i, "deadlock": x} for i, x in enumerate(right)))
+        entry: dict[str, Any] = {"ratio": {"each": ["meals", "deadlock"]}, "uncertainty": "interval"}
+        return made(scores, rows="model", metrics=["each", "calls"], **entry)
+
+    some, few = table(*[1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0]), table(*[1.0] + [0.0] * 9)
+    cell = some.rows[0].cells[0]
+    assert cell.value is not None and cell.low is not None and cell.high is not None
+    assert 0 < cell.low < cell.value < cell.high and cell.high - cell.value > cell.value - cell.low
+    tops, bottoms = numpy.arange(100.0, 110), numpy.array([1, 0, 1, 1, 0, 1, 1, 1, 0, 1])
+    for end in (cell.low, cell.high):  # where the difference from 0 is just significant
+        assert scipy.stats.ttest_1samp(tops - end * bottoms, 0).pvalue == pytest.approx(0.05, abs=1e-9)
+    assert some.notes[0] == "In brackets: 95 % interval of a ratio by Fieller's theorem (each), 95 % interval (calls)."
+    assert few.rows[0].cells[0].low is None and few.rows[0].cells[0].stderr is not None
+    assert "each: 1 of 1 ratios have no interval, as theirs would have no end" in " ".join(few.notes)
+
+
+def test_no_note_names_the_interval_of_what_has_none() -> None:
+    scores = episodes("sim", *({"meals": 0.8 + i / 10, "fair": 0.2 * i} for i in range(4)))
+    lost: dict[str, Any] = {"relative_drop": {"lost": ["meals", "fair"]}, "uncertainty": "interval"}
+    table = made(scores, rows="model", metrics=["meals", "lost"], **lost)
+    assert table.rows[0].cells[1].value is not None
+    assert not [note for note in table.notes if "lost" in note and "95 %" in note]
+
+
 def test_a_loss_is_one_minus_mean_over_mean_of_episodes_that_need_not_be_the_same() -> None:
     scores = episodes("sim", {"meals": 0.8}, {"meals": 0.4}, {"fair": 0.2}, {"fair": 0.4}, {"fair": 0.3})
     table = made(scores, metrics=["meals", "fair", "lost"], relative_drop={"lost": ["meals", "fair"]})
@@ -388,7 +416,7 @@ def test_the_same_numbers_have_the_same_uncertainty_however_tables_average(uncer
         for how in ("pooled", "mean_of_conditions")
     )
     assert line(pooled) == line(each)
-    assert [note for note in each.notes if "take all their conditions for one sample" in note]
+    assert [note for note in each.notes if "some conditions have a single observation" in note]
     assert not [note for note in pooled.notes if "one sample" in note]
 
 

@@ -156,6 +156,33 @@ def test_a_single_observation_leaves_the_group_without_an_error() -> None:
     assert combined([Cell(1.0, None, 0)], "size").value is None
 
 
+def shared(rows: Sequence[str]) -> list[EpisodeScore]:
+    """Rows that answer the same questions."""
+    return [
+        EpisodeScore(f"{task}/{i}/0", task, {"model": "m", "task": task}, {"right": float(x)}, problem=f"q{i}")
+        for task, answers in zip(("law", "algebra", "logic"), rows, strict=True)
+        for i, x in enumerate(answers)
+    ]
+
+
+@pytest.mark.parametrize("weight", ["size", "equal"])
+@pytest.mark.parametrize("error", ["sem", "interval"])
+def test_rows_that_share_questions_have_clustered_errors(weight: str, error: str) -> None:
+    episodes = shared(["110100", "110100", "111100"])
+    entry = {**TABLE, "uncertainty": error, "groups": [{**MMLU, "weight": weight}]}
+    group = cells(made(entry, episodes))["mmlu",][0]
+    plain = {key: value for key, value in {**TABLE, **entry, "rows": "model"}.items() if key != "groups"}
+    over = cells(build(TableSpec.parse(plain), episodes, METRICS))["m",][0]
+    assert group.value == pytest.approx(over.value)
+    assert group.stderr == pytest.approx(over.stderr)
+    assert (group.low, group.high) == (over.low and pytest.approx(over.low), over.high and pytest.approx(over.high))
+    apart = cells(made(entry, scores(law="110100", algebra="110100", logic="111100")))["mmlu",][0]
+    assert apart.stderr is not None and group.stderr > 1.3 * apart.stderr
+    assert (
+        "mmlu: some numbers of right are of one observation; their errors are clustered." in made(entry, episodes).notes
+    )
+
+
 def test_intervals_of_groups_stay_within_the_metrics_bounds() -> None:
     table = made({"uncertainty": "interval", "groups": [MMLU]}, scores(law="1110", algebra="11111111111111111110"))
     cell = cells(table)[("mmlu",)][0]

@@ -79,7 +79,8 @@ def test_mean_of_conditions_weighs_conditions_and_pooled_weighs_episodes() -> No
     assert grid(per_condition) == {("m",): [0.25, 1.0]}
     assert grid(pooled) == {("m",): [pytest.approx(1 / 3), 1.0]}
     cell = per_condition.rows[0].cells[0]
-    assert cell.stderr == pytest.approx(((1 / 3) ** 0.5 / 4**0.5) / 2)  # √(1/12 + 0) / 2
+    # Variances 1/3 and 0, pooled 2/9. With three more degrees of freedom: (3/3 + 3 · 2/9) / 6 and (0 + 3 · 2/9) / 4.
+    assert cell.stderr == pytest.approx(((5 / 18) / 4 + (1 / 6) / 2) ** 0.5 / 2)
     assert (cell.n, cell.failed, cell.missing) == (6, 0, 0)
 
 
@@ -204,8 +205,12 @@ def test_many_failed_conditions_are_summed_up() -> None:
 
 def test_an_error_that_cannot_be_known_is_explained() -> None:
     table = made([*UNEVEN, *condition("con-8", [1], problem="consensus", size=8)], uncertainty="sem")
-    assert [cell.stderr for cell in table.rows[0].cells] == [pytest.approx(12**-0.5 / 2), 0]
-    assert table.notes == ("1 of 2 means are of equal numbers: they have no standard error.",)
+    assert [cell.stderr for cell in table.rows[0].cells] == [pytest.approx(((5 / 18) / 4 + (1 / 6) / 2) ** 0.5 / 2), 0]
+    assert table.notes == (
+        "solved: behind 1 of 2 means some conditions have a single observation, or equal ones: the standard errors "
+        "take from all conditions how much these vary.",
+        "1 of 2 means are of equal numbers: they have no standard error.",
+    )
     alone = made(condition("con-8", [1], problem="consensus"), uncertainty="sem")
     assert alone.rows[0].cells[0].stderr is None
     assert alone.notes == ("1 of 1 cells have a single number for solved: it has no standard error.",)

@@ -157,6 +157,21 @@ def test_intervals_of_differences_of_shares_cover_what_they_promise(n: int) -> N
         assert covered >= 0.93 * 400
 
 
+def test_a_small_condition_does_not_make_a_difference_certain() -> None:
+    generator, covered, same = numpy.random.default_rng(4), 0, 0
+    for _ in range(150):
+        sides = [(generator.random(n) < 0.5, generator.random(n) < 0.7) for n in (2, 200)]
+        drawn = [
+            [((k, i), float(b) - float(a)) for i, (a, b) in enumerate(zip(*x, strict=True))]
+            for k, x in enumerate(sides)
+        ]
+        found = paired.paired(drawn, 1.0, binary=True, margin=0.2)
+        assert found.interval is not None and found.equivalence is not None
+        covered += found.interval[0] <= 0.2 <= found.interval[1]
+        same += found.equivalence.verdict == "same"
+    assert covered >= 0.93 * 150 and same <= 0.08 * 150
+
+
 @pytest.mark.slow
 def test_the_detectable_difference_is_found_in_four_of_five_comparisons() -> None:
     n, generator = 30, numpy.random.default_rng(3)

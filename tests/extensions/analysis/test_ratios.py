@@ -112,7 +112,7 @@ def test_the_quotient_of_two_metrics_in_a_table_has_the_same_error() -> None:
     result = build(TableSpec.parse(entry), scores, {"a": metric, "b": metric}).rows[0].cells[0]
     same = metric.aggregate(parts)
     assert (result.value, result.stderr) == (same.value, same.stderr)
-    assert result.low is not None and result.high is not None and result.low < result.value < result.high
+    assert result.low is None, "three numbers do not rule out that the denominator is 0 on average"
 
 
 @given(PARTS, PARTS)
