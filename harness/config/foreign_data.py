@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +58,34 @@ def _named(spec: Spec, project: Project) -> Iterator[tuple[Path, str, NeededAppr
             path, value = waiting.pop()
             if isinstance(value, Mapping):
                 waiting += [((*path, key), one) for key, one in value.items()]
+                waiting += [((*path, "data_files"), text) for text in _below_data_dir(value)]
             elif isinstance(value, list):
                 waiting += [((*path, i), one) for i, one in enumerate(value)]
             elif isinstance(value, str) and path not in unopened:
                 why = ".".join(map(str, path))
                 for root in roots:
                     if (there := _there(value, root, not _PATHS.isdisjoint(path))) is not None:
-                        yield there, spec.place_in(variant, *path).file, NeededApproval.reading(there, why)
+                        for one in (there, *_linked(there)):
+                            yield one, spec.place_in(variant, *path).file, NeededApproval.reading(one, why)
+
+
+def _linked(folder: Path) -> Iterator[Path]:
+    """Where the links in a folder lead: whoever reads the folder follows them."""
+    for parent, folders, files in os.walk(folder):
+        for path in (Path(parent, name) for name in (*folders, *files)):
+            if path.is_symlink() and not (there := path.resolve()).is_relative_to(folder):
+                yield there
+
+
+def _below_data_dir(task: Mapping[str, Any]) -> Iterator[str]:
+    """The `data_files` as they are opened, below the folder that stands beside them: `../../x` may lead out of it."""
+    folders = (task.get("data_dir"), task.get("dataset_path"))
+    given = task.get("data_files")
+    named = given.values() if isinstance(given, Mapping) else [given]
+    files = chain.from_iterable(one if isinstance(one, list) else [one] for one in named)
+    for folder, file in product([one for one in folders if isinstance(one, str)], files):
+        if isinstance(file, str) and len(folder) + len(file) < _MAX_PATH_CHARS:
+            yield str(Path(folder).expanduser() / file)
 
 
 def _there(text: str, root: Path, is_path: bool) -> Path | None:
