@@ -119,7 +119,7 @@ READERS: dict[str, dict[str, Any]] = {
     "a data set": {"dataset_path": "HOME"},
     "a detour": {"data_files": "STRANGER/../private/diary.jsonl"},
     "a link": {"data_files": "STRANGER/link.jsonl"},
-    "a way out of a folder": {"data_dir": "STRANGER", "data_files": "../private/diary.jsonl"},
+    "a way out of a folder": {"data_dir": "STRANGER/a/b", "data_files": "../../../private/diary.jsonl"},
     "a link in a folder": {"data_dir": "STRANGER/linked"},
 }
 HERE: dict[str, dict[str, Any]] = {
@@ -154,6 +154,7 @@ def test_a_foreign_spec_reads_below_its_own_folder_only(
     private.mkdir()
     (private / "diary.jsonl").write_text(SECRET)
     (stranger.folder / "link.jsonl").symlink_to(private / "diary.jsonl")
+    (stranger.folder / "a" / "b").mkdir(parents=True)
     (stranger.folder / "linked").mkdir()
     (stranger.folder / "linked" / "test.jsonl").symlink_to(private / "diary.jsonl")
     own_rows = stranger.folder / "mine.jsonl"
