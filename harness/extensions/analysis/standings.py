@@ -299,14 +299,16 @@ class _Policies:
         return written
 
     def of_run(self, run: RunScores) -> object | None:
-        """The policy that played in the place of models, or every agent; None if models did, or several policies."""
+        """The policy that played in the place of the model under test, or every agent; None if models did, or several
+        policies. Groups with a `baseline:` of their own, such as liars, are the same in every run of the spec."""
         spec = (run.run.get("identity") or {}).get("spec") or {}
         if not run.run.get("policies_only"):
             return None
         groups = {"default": "model", **(spec.get("agents") or {})}.values()
         bodies = [body if isinstance(body, Mapping) else {} for body in groups]
-        in_place = [body.get("baseline") or spec.get("baseline") for body in bodies if "policy" not in body]
-        playing = in_place or [body["policy"] for body in bodies]
+        free = [body for body in bodies if "policy" not in body]
+        in_place = [spec.get("baseline") for body in free if not body.get("baseline")]
+        playing = in_place or [body["baseline"] for body in free] or [body["policy"] for body in bodies]
         first, *others = [self.of(one) if isinstance(one, str | Mapping) else None for one in playing]
         return first if all(other == first for other in others) else None
 

@@ -216,7 +216,7 @@ TENTH: dict[str, Any] = {"use": "simulated", "accuracy": 0.1}
         pytest.param({"agents": {"default": {"baseline": TENTH}}}, "floor", id="baseline"),
         pytest.param({"baseline": TENTH, "agents": {"liar": {"policy": "random", "count": 1}}}, "floor", id="liar"),
         pytest.param({"baseline": TENTH | {"malformed": 0.5}}, None, id="other"),
-        pytest.param({"baseline": TENTH, "agents": {"a": {"baseline": "random", "count": 1}}}, None, id="several"),
+        pytest.param({"baseline": TENTH, "agents": {"a": {"baseline": "random", "count": 1}}}, "floor", id="group"),
     ],
 )
 def test_a_floor_is_known_by_all_of_its_parameters(played: Mapping[str, Any], end: str | None) -> None:
