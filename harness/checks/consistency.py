@@ -97,6 +97,8 @@ class _Failure:
 
     def problem(self, of: int) -> SpecError:
         """It in one line; `of`: how many conditions there are."""
+        if of == 1:
+            return SpecError(self.what, place=self.place, hint=self.hint)
         where = f"condition {self.conditions[0]}"
         if (count := len(self.conditions)) > 1:
             all_of = count == of

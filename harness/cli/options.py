@@ -32,13 +32,20 @@ FORMATS = ("text", "markdown", "csv", "latex", "json", "html")
 _SUFFIXES = {".md": "markdown", ".csv": "csv", ".tex": "latex", ".json": "json", ".html": "html", ".htm": "html"}
 
 
+class _Format(argparse.Action):
+    """`--format FORM`."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
+        namespace.format, namespace.format_is_given = values, True
+
+
 class _ToFile(argparse.Action):
     """`--output FILE`, which also chooses the format unless `--format` does: report.html is a page."""
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
         setattr(namespace, self.dest, values)
-        if getattr(namespace, "format", None) == "text":
-            namespace.format = _SUFFIXES.get(Path(values).suffix.lower(), "text")
+        if hasattr(namespace, "format") and not hasattr(namespace, "format_is_given"):
+            namespace.format = _SUFFIXES.get(Path(values).suffix.lower(), namespace.format)
 
 
 def whole(least: int) -> Callable[[str], int]:
@@ -125,7 +132,7 @@ _FLAGS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     "plots": (_OPTIONS, {"metavar": "DIR", "help": "also draw the spec's figures into this folder"}),
     "output": (_OUTPUT, {"metavar": "FILE", "action": _ToFile,
                          "help": "write to a file instead of printing, in the format of its suffix"}),
-    "format": (_OUTPUT, {"choices": FORMATS, "default": "text", "metavar": "FORM",
+    "format": (_OUTPUT, {"choices": FORMATS, "default": "text", "metavar": "FORM", "action": _Format,
                          "help": f"format of the tables: {', '.join(FORMATS)} (default: text)"}),
     "figures": (_OUTPUT, {"action": "store_true",
                           "help": "also print the data of figures (csv, json and html always contain it)"}),

@@ -26,10 +26,10 @@ def dropped_fields(form: Reply, completion: Completion, parsed: Parsed) -> tuple
 def _dropped(form: Reply, text: str, parsed: Parsed) -> Iterator[str]:
     fields = form.fields
     names = [one.name.replace("_", " ") for one in fields]
+    text = strip_reasoning(text)  # which the form has just read, and which is remembered
     mentioned = may_name(text, names)
     if not any(mentioned):  # most
         return
-    text = strip_reasoning(text)
     for one, name, is_mentioned in zip(fields, names, mentioned, strict=True):
         found = field_of(text, name) if is_mentioned else None
         if found is None or _is_nothing(found.value):  # most

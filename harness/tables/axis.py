@@ -50,7 +50,7 @@ class Axis:
         values = self.values(key)
         return tuple(
             f"{self.title(label)} {value}"
-            if isinstance(values[label], int | float) and self.title(value) == value
+            if isinstance(values[label], int | float) and value not in self._display
             else self.title(value)
             for label, value in zip(self.labels, key, strict=True)
         )

@@ -177,6 +177,9 @@ def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
     except (TypeError, ValueError, RecursionError) as error:
         return None, [f"a table is plain data: {error}"]
     spec, mistakes = _parse_json(written)
+    if spec is not None:  # whoever gets it may change its mappings
+        own: dict[str, Any] = {name: {**getattr(spec, name)} for name in ("derived", "where", "labels", "order")}
+        spec = replace(spec, **own)
     return spec, [*mistakes]
 
 

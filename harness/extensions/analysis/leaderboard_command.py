@@ -21,6 +21,7 @@ from harness.cli.output import readable, show
 from harness.cli.usage import Parser
 from harness.config import resolve
 from harness.config.building import policy_name
+from harness.config.plan import Plan
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load
 from harness.engines.mock import Mock
@@ -318,8 +319,8 @@ def _baselines(run: Run, group: Comparable, project: Project) -> list[tuple[Role
     """Floor and ceiling of the headline, played now or before. A policy that cannot play is left out, with a line."""
     headline = run.headline
     with contextlib.suppress(UserError):  # what is wrong is said below, for each policy
-        if "model" not in resolve.plan(run.spec, project, Mock()).seated_models:
-            print(f"{run.spec.name}: no agent of it takes a model, so floor and ceiling have no seat", file=sys.stderr)
+        if not _seats_the_model(resolve.plan(run.spec, project, Mock())):
+            print(f"{run.spec.name}: no agent takes the model under test: no seat for floor, ceiling", file=sys.stderr)
             return []
     roles: list[tuple[Role, object]] = [("floor", headline.floor), ("ceiling", headline.ceiling)]
     lines: list[tuple[Role, RunScores]] = []
@@ -346,6 +347,17 @@ def _baselines(run: Run, group: Comparable, project: Project) -> list[tuple[Role
             continue
         lines.append((role, scores))
     return lines
+
+
+def _seats_the_model(plan: Plan) -> bool:
+    """Whether the model under test, or a policy in its place, plays an agent of any case, or a contestant."""
+    if any("model" in (key.models() or ()) for key in plan.keys):
+        return True
+    return any(
+        condition.group_of(case, agent).model == "model"
+        for condition, case, _ in plan.episodes()
+        for agent in condition.protocol.possible_agents(case)
+    )
 
 
 def leaderboard_options(command: Parser) -> None:

@@ -158,16 +158,18 @@ def seeded(family: Family, size: int, samples: int, seed: int) -> Iterator[Netwo
 
 
 def parts(adjacency: Adjacency) -> list[set[str]]:
-    """Return the connected components."""
+    """Return the connected components. A link joins two agents whichever of them has it."""
+    joined: dict[str, set[str]] = {agent: set() for agent in adjacency}
+    for agent, neighbors in adjacency.items():
+        for neighbor in neighbors:
+            joined[agent].add(neighbor)
+            joined.setdefault(neighbor, set()).add(agent)
     found: list[set[str]] = []
-    left = dict.fromkeys(adjacency)
-    while left:
-        component, waiting = set(), [next(iter(left))]
+    while joined:
+        component, waiting = set(), {next(iter(joined))}
         while waiting:
-            if (agent := waiting.pop()) not in component:
-                component.add(agent)
-                waiting += adjacency[agent]
-                del left[agent]
+            component.add(agent := waiting.pop())
+            waiting |= joined.pop(agent) - component
         found.append(component)
     return found
 

@@ -87,6 +87,19 @@ def test_report_and_score_print_the_tables_again(capsys: pytest.CaptureFixture[s
     assert (tmp_path / "f").read_text() == out
 
 
+def test_a_file_has_the_format_of_its_suffix_unless_another_is_given(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    eval_toy(capsys, tmp_path / "r")
+    for suffix, begin in ((".html", "<!doctype html>"), (".csv", "model,"), (".md", "### "), (".txt", "Agreement")):
+        file = tmp_path / f"x{suffix}"
+        assert invoke(capsys, "report", str(tmp_path / "r"), "-o", str(file))[0] == 0
+        assert file.read_text().startswith(begin), file.read_text()[:80]
+    file = tmp_path / "text.html"
+    assert invoke(capsys, "report", str(tmp_path / "r"), "--format", "text", "-o", str(file))[0] == 0
+    assert file.read_text().startswith("Agreement")
+
+
 def test_leaderboard_merges_runs_of_one_benchmark_only(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     eval_toy(capsys, tmp_path / "a", "--model", "dice", "--quiet")
     eval_toy(capsys, tmp_path / "b", "--quiet")

@@ -68,8 +68,9 @@ def test_plain_objects_are_what_the_tolerant_parser_makes_of_them(value: Any, fl
 @example(text='<tool_call>{"name": "x", "arguments": {"final_answer": 7}}</tool_call>')
 def test_no_field_is_read_in_a_text_without_the_last_word_of_its_name(text: str) -> None:
     names = ("answer", "final answer", "first_choice", "message")
+    text = strip_reasoning(text)
     for name, may_be in zip(names, extract.may_name(text, names), strict=True):
-        assert may_be or extract.field_of(strip_reasoning(text), name) is None
+        assert may_be or extract.field_of(text, name) is None
 
 
 def test_a_flood_of_objects_that_never_close_is_not_read_in_vain_each_time(monkeypatch: pytest.MonkeyPatch) -> None:

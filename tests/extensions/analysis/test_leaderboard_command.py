@@ -277,9 +277,10 @@ def test_a_hostile_name_reaches_no_terminal(copy: Path, capsys: Capsys) -> None:
 
 
 def test_fixed_policies_have_no_seat_for_a_floor_or_a_ceiling(tmp_path: Path, capsys: Capsys) -> None:
-    """The same policies would play again, and stand in the table as the ceiling."""
-    fixed = ["agents.default={policy: random}"]
-    evaluate("dpbench_quick", overrides=fixed, limit=1, output_path=tmp_path / "run")
-    code, out, err = board(capsys, tmp_path / "run", "--with_baselines")
-    assert code == 0 and "(ceiling)" not in out
-    assert "dpbench_quick: no agent of it takes a model, so floor and ceiling have no seat" in err
+    """The same players would play again, and stand in the table as the ceiling."""
+    other = ["models.a={use: mock, text: x}", "agents={g: {share: 1, model: a}}"]
+    for i, fixed in enumerate((["agents.default={policy: random}"], other)):
+        evaluate("dpbench_quick", overrides=fixed, limit=1, output_path=tmp_path / str(i))
+        code, out, err = board(capsys, tmp_path / str(i), "--with_baselines")
+        assert code == 0 and "(ceiling)" not in out
+        assert "dpbench_quick: no agent takes the model under test: no seat for floor, ceiling" in err

@@ -255,6 +255,10 @@ def test_the_budget_of_rounds(budget: str | None, rounds: int) -> None:
     assert problem.rounds(case) == rounds
 
 
+def test_a_link_joins_two_agents_whichever_of_them_has_it() -> None:
+    assert parts({"a": ("b",), "b": (), "c": ("a",), "d": ("e",)}) == [{"a", "b", "c"}, {"d", "e"}]
+
+
 def test_a_network_in_parts() -> None:
     pairs = [["Ann", "Bo"], ["Cy", "Di"]]
     with pytest.raises(DataError, match="2 parts of 2, 2 agents"):

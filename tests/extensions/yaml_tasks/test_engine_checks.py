@@ -68,6 +68,11 @@ def adding(request: Request) -> Completion:
     return color(request)
 
 
+def rewriting(request: Request) -> Completion:
+    request.thread.messages[-1]["content"] += " Be brief."
+    return color(request)
+
+
 def call_without_id(request: Request) -> Completion:
     return Completion("", tool_calls=[{"name": "choose", "arguments": "{}"}] if request.tools else None)
 
@@ -80,7 +85,8 @@ def call_without_id(request: Request) -> Completion:
         (lambda request: Completion("red", latency=math.nan), "latency is nan"),
         (raising(RequestError("the server is gone")), "it does not answer a short request: the server is gone"),
         (raising(KeyError("choices")), "a request fails with what is no EngineError: KeyError"),
-        (adding, "complete() adds to the conversation"),
+        (adding, "complete() changes the conversation"),
+        (rewriting, "complete() changes the conversation"),
         (call_without_id, "a tool call is {'name': 'choose'"),
     ],
 )

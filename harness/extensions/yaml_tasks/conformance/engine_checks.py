@@ -32,7 +32,10 @@ def check_engine(engine: Engine) -> list[str]:
 
     Sends about a dozen requests of ten tokens. Not inside a running event loop: engines start in one of their own.
     """
-    broken = [*_check_fields(engine)]
+    try:
+        broken = [*_check_fields(engine)]
+    except Exception as error:
+        broken = [f"its fields cannot be described: {describe(error)}"]
     for _ in range(2):  # a run may start it again
         broken += asyncio.run(_check_life(engine))
     return list(dict.fromkeys(broken))
@@ -59,11 +62,12 @@ async def _check_life(engine: Engine) -> list[str]:
         if engine.width is not None and not (isinstance(engine.width, int) and engine.width > 0):
             broken.append(f"width is {engine.width!r}, not a number of requests")
         asked = [_request(str(number)) for number in range(4)]
+        before = [_content(one) for one in asked]
         alone = await _ask(engine, asked[0], broken)
         together = await asyncio.gather(*(_ask(engine, one, broken) for one in asked))
         broken += [problem for reply in (alone, *together) if reply is not None for problem in _problems(reply)]
-        if any(len(one.thread.messages) != 2 for one in asked):
-            broken.append("complete() adds to the conversation: the run does that")
+        if [_content(one) for one in asked] != before:
+            broken.append("complete() changes the conversation or the sampling that it is given")
         if engine.deterministic:
             pair = [await _ask(engine, _request("again"), broken) for _ in range(2)]
             if None not in pair and pair[0].text != pair[1].text:  # type: ignore[union-attr]
@@ -92,6 +96,10 @@ def _request(id: str, **more: Any) -> Request:
     thread.add("system", "You answer with one word.")
     thread.add("user", f"Name a color. ({id})")
     return Request(f"check/{id}", thread, {"temperature": 0.0, "max_tokens": 10}, seed=7, **more)
+
+
+def _content(request: Request) -> str:
+    return json.dumps([request.thread.messages, dict(request.sampling)])
 
 
 async def _ask(engine: Engine, request: Request, broken: list[str]) -> Completion | None:
