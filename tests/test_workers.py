@@ -20,7 +20,7 @@ def selected(*arguments: str, marked: str = "not slow") -> Any:
     "arguments",
     [
         ("tests/core/checks",),
-        ("tests/core/checks", "tests/docs"),
+        ("tests/core/evaluation", "tests/docs"),
         ("tests/core/config/test_spec.py",),
         ("tests/core/config/test_spec.py::test_null_removes_an_inherited_key", "tests/core/checks"),
     ],
