@@ -69,7 +69,7 @@ def pair(a: RunPart, b: RunPart, digests: tuple[Digest, Digest] | None = None) -
     """
     first, second = a.swept(), b.swept()
     if not {score.case for score in a.scores} & {score.case for score in b.scores}:
-        raise DataError(_nothing_common(a, b), hint=_HINT)
+        raise DataError(_nothing_common(a, b), hint=_hint(a))
     common = [label for label in first if label in second and {*first[label].values()} & {*second[label].values()}]
     apart: dict[str, tuple[str, str]] = {}
     for label in dict.fromkeys([*first, *second]):
@@ -84,7 +84,7 @@ def pair(a: RunPart, b: RunPart, digests: tuple[Digest, Digest] | None = None) -
     matching = [key for key in mine if key in theirs]
     same = [key for key in matching if not digests or _same(mine[key][0], theirs[key][0], digests)]
     if not same:
-        raise DataError(_nothing_common(a, b, [mine[key][0].case for key in matching]), hint=_HINT)
+        raise DataError(_nothing_common(a, b, [mine[key][0].case for key in matching]), hint=_hint(a))
     most = max(len(mine[key]) for key in same), max(len(theirs[key]) for key in same)
     both: list[tuple[paired.Group, paired.Group]] = []
     for key in same:
@@ -98,7 +98,13 @@ def pair(a: RunPart, b: RunPart, digests: tuple[Digest, Digest] | None = None) -
     return Pairs(both, (alone[0], alone[1]), unlike, most if most[0] != most[1] else None, apart)
 
 
-_HINT: Final = "Only runs that played the same cases can be compared case by case; `harness leaderboard` ranks others."
+def _hint(side: RunPart) -> str:
+    if side.label is None:
+        return "Only runs that played the same cases can be compared case by case; `harness leaderboard` ranks others."
+    return (
+        "Only the same cases can be compared case by case. In a table of the spec, "
+        f"`compare: {{label: {side.label}, …, paired_by: …}}` names the labels by which other cases are pairs."
+    )
 
 
 def _grouped(
