@@ -27,7 +27,7 @@ def test_whole_episodes_with_constrained_decoding(tiny_model: Path, tmp_path: Pa
     done = evaluate("agentsnet_quick", tiny_model, folder, *constrained, "--log_samples")
     assert done.returncode == 0, done.stderr
     assert "Fraction of solved instances" in done.stdout and "Tokens per instance" in done.stdout
-    progress = ("agentsnet_quick · ", "vLLM loads ", "model: ", "  `error` in ")
+    progress = ("agentsnet_quick · ", "vLLM loads ", f"{tiny_model.name}: ", "  `error` in ")
     texts = [line for line in done.stderr.splitlines() if not line.startswith(progress)]
     assert len(texts) == 1 and texts[0].startswith("vLLM 0.") and texts[0].endswith(f"its output: {folder}/engine.log")
     assert "EngineCore" in (folder / "engine.log").read_text()
