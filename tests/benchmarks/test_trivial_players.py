@@ -119,6 +119,8 @@ def test_none_beats_the_floor_of_a_quick_spec(name: str, player: str, tmp_path: 
 HEADLINES = {name: headline(name) for name in MAKE.SPECS}
 WITH_FLOOR = [name for name, head in HEADLINES.items() if head.get("floor")]
 WITH_BOTH = [name for name in WITH_FLOOR if HEADLINES[name].get("ceiling")]
+ALIKE = ("networks/consensus",)
+"""Where one constant answer is all there is to do: floor and ceiling are the same."""
 
 
 @pytest.mark.slow
@@ -133,4 +135,4 @@ def test_none_beats_the_floor_of_any_spec(name: str, player: str, tmp_path: Path
 def test_so_few_episodes_tell_a_ceiling_from_its_floor(name: str, tmp_path: Path) -> None:
     """Otherwise the test above could not fail."""
     ceiling = HEADLINES[name]["ceiling"]
-    assert better_than_the_floor(name, ceiling, LIMITS.get(name), tmp_path)
+    assert better_than_the_floor(name, ceiling, LIMITS.get(name), tmp_path) == (name not in ALIKE)

@@ -70,7 +70,7 @@ def test_requests_that_a_server_refuses_are_counted_beside_the_score(tmp_path: P
         more = "--output_path", str(tmp_path / "run"), "--max_error_rate", "1"
         _, text = printed(*command, *more, OPENAI_API_KEY="x")
     count = json.loads((tmp_path / "run" / "run.json").read_text())["engines"]["model"]["requests"]
-    assert f"model: {count} turns, 0 % parsed ({count} refused)" in text and "journal" in text
+    assert f"fake: {count} turns, 0 % parsed ({count} refused)" in text and "journal" in text
 
 
 @pytest.mark.sampled(1)
