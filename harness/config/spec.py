@@ -186,6 +186,10 @@ def parse(data: Mapping[str, Any], project: Project, overrides: Iterable[str] = 
     """A spec from plain data, for Python callers; arguments and errors otherwise as in `load`."""
     try:
         text = json.dumps(data, ensure_ascii=False)
+        if "Infinity" in text:  # which is a number in JSON's dialect, and a text in YAML
+            import yaml
+
+            text = yaml.safe_dump(json.loads(text), default_flow_style=True, allow_unicode=True, sort_keys=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise SpecError(f"a spec is plain data: {error}") from None
     try:

@@ -13,7 +13,7 @@ import harness
 from harness.api.errors import SpecError, UserError
 from harness.cli import main
 from harness.config import resolve, spec
-from harness.config.project import find
+from harness.config.project import builtin, find
 from harness.config.proposals import complete
 from harness.engines.mock import Mock
 from harness.report import render
@@ -511,3 +511,11 @@ def test_a_mistake_from_python_has_its_keys_once(change: dict[str, Any], place: 
     assert str(caught.value).startswith(place) and "<dict>" not in str(caught.value)
     shown = "".join(traceback.format_exception(caught.value))
     assert shown.count(caught.value.message) == 1
+
+
+def test_a_mapping_may_have_numbers_without_end() -> None:
+    """As bounds of a metric: `.inf` in YAML, `float("inf")` in Python."""
+    loaded = spec.load("darkforest_quick", builtin()).data
+    data = {**loaded, "description": "Infinity: 'a' word\nand é"}
+    assert any(metric.get("bounds") == [0, float("inf")] for metric in loaded["metrics"] if isinstance(metric, dict))
+    assert spec.parse(data, builtin()).data == data
