@@ -205,6 +205,10 @@ def test_an_extension_that_lacks_another_is_not_offered() -> None:
 
 
 SHIP = {
+    "test_a_file_has_the_format_of_its_suffix_unless_another_is_given",
+    "test_a_project_of_an_extension_may_build_on_the_built_in_one",
+    "test_they_are_columns_with_intervals_and_a_headline",
+    "test_too_few_repeats_for_a_column_are_a_warning",
     "test_a_class_of_the_wrong_kind_is_reported",
     "test_a_kind_of_table_that_raises_is_a_mistake_of_its_entry",
     "test_a_mistake_in_a_manifest_is_reported_and_breaks_nothing",
