@@ -65,8 +65,11 @@ def _named(spec: Spec, project: Project) -> Iterator[tuple[Path, str, NeededAppr
                 why = ".".join(map(str, path))
                 for root in roots:
                     if (there := _there(value, root, not _PATHS.isdisjoint(path))) is not None:
-                        for one in (there, *_linked(there)):
-                            yield one, spec.place_in(variant, *path).file, NeededApproval.reading(one, why)
+                        document = spec.place_in(variant, *path).file
+                        # A folder that needs approval has it for all that is in it: only others are walked.
+                        links = _linked(there) if approvals.may_read(there, document) else ()
+                        for one in (there, *links):
+                            yield one, document, NeededApproval.reading(one, why)
 
 
 def _linked(folder: Path) -> Iterator[Path]:

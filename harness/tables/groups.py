@@ -92,7 +92,7 @@ class Groups(TableKey):
         return [f"groups: {group.title!r}: {label} is never {name!r}. {near(name, possible)}" for group, name in absent]
 
     def with_episodes(self, behind: Behind) -> Groups:
-        """The groups, told which episodes are behind the rows."""
+        """The groups, with access to the episodes behind the rows."""
         return replace(self, behind=behind)
 
     def more_rows(

@@ -80,7 +80,7 @@ class TableKey:
         return False
 
     def with_episodes(self, behind: Behind) -> TableKey:
-        """The key, told which episodes are behind the table's numbers: for `more_rows`, where it needs them."""
+        """The key, with access to the episodes behind the table's numbers: for `more_rows`, where it needs them."""
         return self
 
     def more_rows(
